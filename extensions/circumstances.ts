@@ -8,7 +8,7 @@ import { rulesFor, SessionBinding } from './binding.ts'
 import { CompactionSettings } from './compaction-settings.ts'
 import { SessionLifetimes } from './lifetimes.ts'
 import { lastAnswer, physicalModel, perCatalogueDollar } from './provider.ts'
-import type { Usage } from './provider.ts'
+import type { PricedUsage } from './provider.ts'
 import { appendsTools } from './recall.ts'
 import { askedSeconds } from './requests.ts'
 import { DEFAULTS } from './settings.ts'
@@ -143,7 +143,7 @@ export class Circumstances {
   }
 
   /** The prices of the model that answers, as far as its provider charges what the catalogue says. `usage` is that of the answer, else the last one counts. */
-  prices(ctx: ExtensionContext, usage?: Partial<Pick<Usage, 'cost'>>): PromptPrices {
+  prices(ctx: ExtensionContext, usage?: Partial<Pick<PricedUsage, 'cost'>>): PromptPrices {
     const last = lastAnswer(ctx.sessionManager)
     const model = physicalModel(ctx, last)
     const cost = model?.cost as CataloguePrices | undefined

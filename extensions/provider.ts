@@ -9,11 +9,11 @@ const VIRTUAL_API = 'pi-virtual'
 interface UsageEntry {
   type: 'usage'
   kind: string
-  usage: Usage
+  usage: PricedUsage
 }
 
 /** The tokens and costs that a provider reports for a request. */
-export interface Usage {
+export interface PricedUsage {
   input: number
   output: number
   cacheRead: number
@@ -43,7 +43,7 @@ export function lastAnswer(branch: SessionTree): LastAnswer | undefined {
     if (isUsage(entry) && entry.kind === 'cache_warm') warmedMs ??= Date.parse(entry.timestamp)
     if (entry.type === 'message' && entry.message.role === 'assistant') {
       const { provider, model, timestamp, stopReason, usage } = entry.message
-      if (stopReason !== 'error' && stopReason !== 'aborted') return { provider, model, atMs: timestamp, perCatalogueDollar: perCatalogueDollar(usage as Partial<Usage> | undefined), warmedMs }
+      if (stopReason !== 'error' && stopReason !== 'aborted') return { provider, model, atMs: timestamp, perCatalogueDollar: perCatalogueDollar(usage as Partial<PricedUsage> | undefined), warmedMs }
     }
     id = entry.parentId
   }
@@ -67,7 +67,7 @@ export function isOnPlan({ modelRegistry }: Pick<ExtensionContext, 'modelRegistr
 }
 
 /** Dollars charged for an answer per dollar of the catalogue price, if its provider reports what it charges; otherwise 1. */
-export function perCatalogueDollar(usage: Partial<Pick<Usage, 'cost'>> | undefined): number {
+export function perCatalogueDollar(usage: Partial<Pick<PricedUsage, 'cost'>> | undefined): number {
   if (usage?.cost?.totalFromProvider !== true) return 1
   const { total, input, output, cacheRead, cacheWrite } = usage.cost
   const listed = input + output + cacheRead + cacheWrite
@@ -107,10 +107,10 @@ export function billOf(entries: readonly SessionEntry[]): Bill {
   return { cost, isBilled, perCatalogueDollar: listed > 0 ? charged / listed : 1, cachedShare }
 }
 
-function usageOf(entry: SessionEntry): Usage | undefined {
+function usageOf(entry: SessionEntry): PricedUsage | undefined {
   if (isUsage(entry)) return entry.usage
   const holder = entry.type === 'message' ? entry.message : entry
-  return (holder as { usage?: Usage }).usage
+  return (holder as { usage?: PricedUsage }).usage
 }
 
 function isUsage<E extends { type: string }>(entry: E): entry is E & UsageEntry {

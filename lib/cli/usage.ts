@@ -28,7 +28,7 @@ import { allSessionFiles, openAny } from '../recordings/index.ts'
 import { doubtsLine, repeatedLine } from '../replay/index.ts'
 import type { Charged } from '../recordings/index.ts'
 import { chargesOf, folderNames, gatewayCharges, GROUPS, HoldoutSums, LifetimeSums, NotedCalls, Sums, usedFolders } from '../usage/index.ts'
-import type { Charge, ChosenLifetimes, Comparison, Group, Repeated, Sum } from '../usage/index.ts'
+import type { Charge, LifetimeChoices, Comparison, Group, Repeated, Sum } from '../usage/index.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
 import { isBelow } from './look.ts'
 import { paged } from './pager.ts'
@@ -191,7 +191,7 @@ function planLines({ calls, plan: { calls: some, sent, without } }: Sum): string
 }
 
 /** The lifetimes of the cache that the gateway has chosen, in lines; none without a choice. */
-function lifetimeLines(sums: ChosenLifetimes | undefined): string[] {
+function lifetimeLines(sums: LifetimeChoices | undefined): string[] {
   if (sums === undefined) return []
   const { calls, saved, savedTokens, reasons } = sums
   const account = saved === 0 && savedTokens !== 0 ? savingText(savedTokens, (some) => `${tokens(some)} fresh tokens`) : savingText(saved, dollars)

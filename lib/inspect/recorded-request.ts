@@ -8,7 +8,7 @@ import { callsOf, editedContent } from '../projection/index.ts'
 import type { ComparedMessage } from '../ui/index.ts'
 
 /** The messages as the host wrote them, and as the model got them. */
-export interface RecordedRequest {
+export interface RebuiltRequest {
   written: ComparedMessage[]
   sent: ComparedMessage[]
 }
@@ -28,7 +28,7 @@ const NO_ROLL: ModelCall = {
 }
 
 /** Rebuilds the last request of a session. The session is changed by that: give a copy of it. */
-export async function recordedRequest(manager: ContextManager): Promise<RecordedRequest> {
+export async function recordedRequest(manager: ContextManager): Promise<RebuiltRequest> {
   const chat = await manager.get(`chat:${manager.sessionId}`)
   const turns = (chat?.['turns'] ?? []) as Turn[]
   const outputs = await outputsOf(manager, turns)

@@ -2,7 +2,7 @@
 import type { Charge } from './charges.ts'
 
 /** The sums of the choices. */
-export interface ChosenLifetimes {
+export interface LifetimeChoices {
   /** Calls with a choice. */
   calls: number
   /** Dollars saved against the agents' own lifetimes, as far as prices are known; a part of all that was saved. Below zero if it cost more. */
@@ -29,7 +29,7 @@ export class LifetimeSums {
   }
 
   /** The sums; undefined without a choice. */
-  get sums(): ChosenLifetimes | undefined {
+  get sums(): LifetimeChoices | undefined {
     if (this.#sum.calls === 0) return undefined
     const reasons = [...this.#reasons].map(([why, calls]) => ({ why, calls })).toSorted((one, other) => other.calls - one.calls)
     return { ...this.#sum, reasons }
