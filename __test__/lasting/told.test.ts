@@ -52,8 +52,8 @@ class Host {
   /** The statement in the result of a call. */
   readonly says = new Map<string, Says>()
   #process: { ask(line: string): Promise<string>; kill(): Promise<unknown> } | undefined
-  /** The notices of this process that were sent. */
-  #notices = 0
+  /** The notices of the last request. A later process repeats them in their places. */
+  #notices: string[] = []
   readonly #args: string[]
 
   constructor(store: string, cwd: string, session: string) {
@@ -90,8 +90,14 @@ class Host {
         notices!.push(notice)
       }
     }
-    const fresh = notices!.slice(this.#notices)
-    this.#notices = notices!.length
+    // Two that stand at one place may change places with a new process.
+    const left = [...this.#notices]
+    const fresh = notices!.filter((notice) => {
+      const found = left.indexOf(JSON.stringify(notice))
+      if (found >= 0) left.splice(found, 1)
+      return found < 0
+    })
+    this.#notices = notices!.map((notice) => JSON.stringify(notice))
     return { all: all!, fresh }
   }
 
@@ -99,7 +105,6 @@ class Host {
   async kill(): Promise<void> {
     await this.#process?.kill()
     this.#process = undefined
-    this.#notices = 0
   }
 
   #start() {
