@@ -1,14 +1,16 @@
 //! Reading and changing the notice of erasures (see `erasures`).
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::erasures::{ERASURES, Erasures, RECORD, Record, overtaken, record_id};
-use super::http::Format;
+use super::http::{Format, NodeRequest};
 use super::inner::XtdbClient;
-use super::wire::{is_of, no_entity};
+use super::read::at_place;
+use super::wire::{FOREVER, is_of, no_entity};
 use super::writer::NodeWriter;
-use context_model::time::Timestamp;
+use context_model::time::{Timestamp, TxId};
 use context_store::{Result, StoreError};
 use serde_json::Value;
 
@@ -118,12 +120,27 @@ impl XtdbClient {
         serde_json::from_str(value[RECORD].as_str().unwrap_or_default()).map_err(|_| lost())
     }
 
-    /// The newest document with this ID.
+    /// The newest document with this ID, as of the newest transaction that this client knows.
     pub(super) async fn newest(&self, id: &str) -> Result<Option<Value>> {
-        // Not as of the known transaction: that of a submission without an answer is unknown. A program that answers from
-        // memory, whatever it should wait for, was never asked with this valid time.
-        let request = self.read("entity", Format::Json).with("eid", id).with("valid-time", later());
-        let answer = self.nodes.send(&request).await?;
+        // As of the known transaction: a program that answers from memory, whatever it should wait for, must not show an
+        // older one.
+        let request = self.read("entity", Format::Json).with("eid", id);
+        let request = match self.known.load(Ordering::Acquire) {
+            0 => request.with("valid-time", FOREVER),
+            known => at_place(request, None, TxId(known)),
+        };
+        self.document_of(id, &request).await
+    }
+
+    /// The same as it is now: the transaction of a submission without an answer is unknown. A program that answers from memory
+    /// was never asked with this valid time.
+    pub(super) async fn newest_now(&self, id: &str) -> Result<Option<Value>> {
+        self.document_of(id, &self.read("entity", Format::Json).with("eid", id).with("valid-time", later()))
+            .await
+    }
+
+    async fn document_of(&self, id: &str, request: &NodeRequest) -> Result<Option<Value>> {
+        let answer = self.nodes.send(request).await?;
         if answer.says(&no_entity(id))? {
             return Ok(None);
         }

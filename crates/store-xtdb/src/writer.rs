@@ -85,7 +85,7 @@ impl XtdbClient {
         if writer.is_known {
             return Ok(());
         }
-        writer.mark = self.newest(writer.id.as_str()).await?;
+        writer.mark = self.newest_now(writer.id.as_str()).await?;
         let number = writer.mark.as_ref().and_then(|mark| mark["number"].as_u64()).unwrap_or(0);
         writer.next = writer.next.max(number + 1);
         writer.is_known = true;
