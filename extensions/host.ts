@@ -152,8 +152,8 @@ export class Host {
   }
 
   /**
-   * A payload without the reasoning that the provider has refused; undefined if it stays as it is. Tells the user once for
-   * each refusal. Never throws.
+   * A payload without the reasoning that the provider has refused, and with the lifetimes chosen for the cache; undefined if it
+   * stays as it is. Never throws.
    */
   changed(payload: unknown, ctx: ExtensionContext): unknown {
     const left = this.#withoutRefused(payload, ctx)
@@ -166,6 +166,7 @@ export class Host {
     }
   }
 
+  /** The payload without refused reasoning; undefined if it has none. Tells the user once for each refusal. */
   #withoutRefused(payload: unknown, ctx: ExtensionContext): unknown {
     try {
       const binding = this.boundary?.circumstances.binding

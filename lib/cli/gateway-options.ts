@@ -1,8 +1,10 @@
 /** Options that `run` and `gateway` share. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { billsFile, folderBeside, formsFolder, LIFETIME_OPTIONS } from '../gateway/index.ts'
-import type { GatewayOptions, LifetimeOption, ModelOverrides } from '../gateway/index.ts'
+import { billsFile, folderBeside, formsFolder } from '../gateway/index.ts'
+import type { GatewayOptions, ModelOverrides } from '../gateway/index.ts'
+import { LIFETIME_OPTIONS } from '../models/index.ts'
+import type { LifetimeOption } from '../models/index.ts'
 import { STORE_HELP, storeOf } from './store.ts'
 import { reasonOf, UsageError } from '../ui/index.ts'
 

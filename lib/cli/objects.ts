@@ -19,11 +19,16 @@ export async function objectOf({ options, name: store }: NamedStore, name: strin
 
 /** The same; the name of a session is its conversation. */
 export async function shownOf(store: NamedStore, name: string): Promise<string> {
-  const object = await orNone(() => objectOf(store, name))
-  if (object !== undefined) return object
-  const session = await orNone(() => sessionOf(store, name))
-  // The first error also says where to look for objects.
-  return session === undefined ? objectOf(store, name) : `chat:${session}`
+  try {
+    return await objectOf(store, name)
+  } catch (error) {
+    if (!isUnknown(error)) throw error
+    const session = await sessionOf(store, name).catch((second: unknown) => {
+      // The first error also says where to look for objects.
+      throw isUnknown(second) ? error : second
+    })
+    return `chat:${session}`
+  }
 }
 
 /** The object with a name, or the session with it. Throws {@link NotFound}, {@link UsageError}. */
@@ -78,14 +83,9 @@ export function ownerLine({ session, host, folder }: Owner): string {
   return `${hostTitle(host)}  session ${session}${folder === undefined ? '' : `  ${folder}`}`
 }
 
-/** The result of a search; undefined if it finds nothing. A name that may be several is an error. */
-async function orNone(find: () => Promise<string>): Promise<string | undefined> {
-  try {
-    return await find()
-  } catch (error) {
-    if (error instanceof NotFound || (error instanceof UsageError && error.message.includes(' is too short for a name'))) return undefined
-    throw error
-  }
+/** True if a search found nothing. A name that may be several is another error. */
+function isUnknown(error: unknown): boolean {
+  return error instanceof NotFound || (error instanceof UsageError && error.message.includes(' is too short for a name'))
 }
 
 const SESSION = 'session:'
