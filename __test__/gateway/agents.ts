@@ -16,7 +16,7 @@ import { programOf } from '../../lib/gateway/programs.ts'
 import { gemini } from './gemini-cli.ts'
 import { installed } from './installed.ts'
 import type { Installed, ProgramName } from './installed.ts'
-import { cline, copilot, isAsked, kilo, kimi } from './newer-agents.ts'
+import { cline, copilot, isAsked, kilo, kimi, OPENCODE_CALLS, openCodeConfig, xdgFolders } from './newer-agents.ts'
 
 /** An agent. */
 export interface Agent {
@@ -136,21 +136,10 @@ function opencode(program: Installed): Agent {
     repeats: true,
     args: (prompt, goesOn) => ['run', ...(goesOn ? ['--continue'] : []), '--print-logs', prompt],
     prepare(home, cwd, url) {
-      const model = { name: 'scripted', tool_call: true, limit: { context: 200_000, output: 1000 } }
-      const options = { baseURL: `${url}/v1`, apiKey: 'none' }
-      const provider = { scripted: { npm: '@ai-sdk/openai-compatible', name: 'scripted', options, models: { scripted: model } } }
-      writeFileSync(join(cwd, 'opencode.json'), JSON.stringify({ autoupdate: false, share: 'disabled', model: 'scripted/scripted', small_model: 'scripted/scripted', permission: 'allow', provider }))
-      const folders = Object.fromEntries(['DATA', 'CONFIG', 'STATE', 'CACHE'].map((kind) => [`XDG_${kind}_HOME`, join(home, kind.toLowerCase())]))
-      return { ...folders, OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_DEFAULT_PLUGINS: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1', npm_config_offline: 'true' }
+      writeFileSync(join(cwd, 'opencode.json'), JSON.stringify(openCodeConfig(url)))
+      return { ...xdgFolders(home), OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_DEFAULT_PLUGINS: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1', npm_config_offline: 'true' }
     },
-    shell: (command) => ({ name: 'bash', args: { command, description: 'runs' } }),
-    read: (filePath) => ({ name: 'read', args: { filePath } }),
-    recall: (id) => ({ name: 'context_activate', args: { id } }),
-    compactsAt: 199_900,
-    subagent: (prompt) => ({ name: 'task', args: { description: 'helps', prompt, subagent_type: 'general' } }),
-    isMain: ({ tools, headers }) => tools.length > 0 && headers['x-parent-session-id'] === undefined,
-    isSubagent: ({ headers }) => headers['x-parent-session-id'] !== undefined,
-    hasWhole: (output, text) => output.includes(text),
+    ...OPENCODE_CALLS,
   }
 }
 

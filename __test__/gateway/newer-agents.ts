@@ -13,6 +13,30 @@ export function isAsked({ messages }: ModelRequest): boolean {
   return messages.slice(0, 3).some(({ role, json }) => role === 'user' && json.includes(ASKED))
 }
 
+/** The tools and requests of OpenCode, and of Kilo, which was made from it. */
+export const OPENCODE_CALLS = {
+  shell: (command) => ({ name: 'bash', args: { command, description: 'runs' } }),
+  read: (filePath) => ({ name: 'read', args: { filePath } }),
+  recall: (id) => ({ name: 'context_activate', args: { id } }),
+  compactsAt: 199_900,
+  subagent: (prompt) => ({ name: 'task', args: { description: 'helps', prompt, subagent_type: 'general' } }),
+  isMain: ({ tools, headers }) => tools.length > 0 && headers['x-parent-session-id'] === undefined,
+  isSubagent: ({ headers }) => headers['x-parent-session-id'] !== undefined,
+  hasWhole: (output, text) => output.includes(text),
+} satisfies Partial<Agent>
+
+/** Their configuration: a provider at this address with one model. */
+export function openCodeConfig(url: string): object {
+  const model = { name: 'scripted', tool_call: true, limit: { context: 200_000, output: 1000 } }
+  const provider = { scripted: { npm: '@ai-sdk/openai-compatible', name: 'scripted', options: { baseURL: `${url}/v1`, apiKey: 'none' }, models: { scripted: model } } }
+  return { autoupdate: false, share: 'disabled', model: 'scripted/scripted', small_model: 'scripted/scripted', permission: 'allow', provider }
+}
+
+/** The variables that keep their files in a home folder. */
+export function xdgFolders(home: string): Record<string, string> {
+  return Object.fromEntries(['DATA', 'CONFIG', 'STATE', 'CACHE'].map((kind) => [`XDG_${kind}_HOME`, join(home, kind.toLowerCase())]))
+}
+
 export function kilo(program: Installed): Agent {
   return {
     name: 'kilo',
@@ -23,22 +47,11 @@ export function kilo(program: Installed): Agent {
     repeats: true,
     args: (prompt, goesOn) => ['run', ...(goesOn ? ['--continue'] : []), '--print-logs', prompt],
     prepare(home, cwd, url) {
-      const model = { name: 'scripted', tool_call: true, limit: { context: 200_000, output: 1000 } }
-      const provider = { scripted: { npm: '@ai-sdk/openai-compatible', name: 'scripted', options: { baseURL: `${url}/v1`, apiKey: 'none' }, models: { scripted: model } } }
-      const config = { autoupdate: false, share: 'disabled', model: 'scripted/scripted', small_model: 'scripted/scripted', permission: 'allow', provider }
-      writeFileSync(join(cwd, 'kilo.jsonc'), `// The project's own.\n${JSON.stringify(config, undefined, 2)}\n`)
-      const folders = Object.fromEntries(['DATA', 'CONFIG', 'STATE', 'CACHE'].map((kind) => [`XDG_${kind}_HOME`, join(home, kind.toLowerCase())]))
+      writeFileSync(join(cwd, 'kilo.jsonc'), `// The project's own.\n${JSON.stringify(openCodeConfig(url), undefined, 2)}\n`)
       const off = ['AUTOUPDATE', 'MODELS_FETCH', 'DEFAULT_PLUGINS', 'LSP_DOWNLOAD', 'SESSION_INGEST'].map((name) => [`KILO_DISABLE_${name}`, '1'])
-      return { ...folders, ...Object.fromEntries(off), KILO_TELEMETRY_LEVEL: 'off', npm_config_offline: 'true' }
+      return { ...xdgFolders(home), ...Object.fromEntries(off), KILO_TELEMETRY_LEVEL: 'off', npm_config_offline: 'true' }
     },
-    shell: (command) => ({ name: 'bash', args: { command, description: 'runs' } }),
-    read: (filePath) => ({ name: 'read', args: { filePath } }),
-    recall: (id) => ({ name: 'context_activate', args: { id } }),
-    compactsAt: 199_900,
-    subagent: (prompt) => ({ name: 'task', args: { description: 'helps', prompt, subagent_type: 'general' } }),
-    isMain: ({ tools, headers }) => tools.length > 0 && headers['x-parent-session-id'] === undefined,
-    isSubagent: ({ headers }) => headers['x-parent-session-id'] !== undefined,
-    hasWhole: (output, text) => output.includes(text),
+    ...OPENCODE_CALLS,
   }
 }
 

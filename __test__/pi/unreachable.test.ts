@@ -23,7 +23,7 @@ test('a new session is recorded while no node answers, and what was not sent is 
   const manager = await ContextManager.open({ sessionId: readSession(sessionFile!).header['id'] as string, cwd: home.cwd, store: { kind: 'sqlite', path: journal }, watch: false })
   expect((await manager.get('call_a'))!.content).toBe(lines('a', 10))
   await manager.close()
-  // On a machine without that journal, it is no longer new.
+  // Another machine lacks that journal, and the session has messages, so it may be recorded elsewhere.
   for (const end of ['', '-wal', '-shm', '.progress']) if (existsSync(`${journal}${end}`)) rmSync(`${journal}${end}`)
   const other = await awayFrom(journal)
   const again = await runPrint({ home, ...withExtension({ url: other, journal }), prompts: ['more'], args: ['--continue'] })
