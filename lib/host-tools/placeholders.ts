@@ -1,6 +1,6 @@
 /**
  * What hosts write in place of an output: that they have cleared it, or that an earlier one has the same. It is neither the
- * output nor a version of a file. `crates/knowledge/src/placeholder.rs` recognizes the same; both are tested with
+ * output nor a version of a file. `crates/evidence/src/placeholder.rs` recognizes the same; both are tested with
  * `fixtures/golden/placeholders.json`, which says who writes what.
  */
 

@@ -4,13 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use context_evidence::{Archive, InFlight, Known, Wrote};
 use context_files::index::FileReader;
 use context_files::recorded;
 use context_files::stamps::StampNote;
 use context_files::tracking::Tracking;
-use context_knowledge::archive::Archive;
-use context_knowledge::in_flight::{InFlight, Wrote};
-use context_knowledge::known::Known;
 use context_model::chat::Chat;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;

@@ -2,11 +2,9 @@
 
 use std::borrow::Cow;
 
-use context_knowledge::evidence::{Evidence, FIELD};
-use context_knowledge::in_flight::Wrote;
-use context_knowledge::known::{KnownVersion, Way};
-use context_knowledge::statement::{Content, Passage, StatementKind};
-use context_knowledge::written::patch_in;
+use context_evidence::{
+    Content, EVIDENCE_FIELD, Evidence, KnownVersion, Passage, StatementKind, Way, Wrote, patch_in,
+};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::Toolcall;
@@ -282,7 +280,8 @@ impl Inner {
             }
         }
         let recorded = self.store().get(call, AsOf::default()).await?;
-        let evidence = recorded.and_then(|version| version.document.field(FIELD).and_then(Evidence::of));
+        let evidence =
+            recorded.and_then(|version| version.document.field(EVIDENCE_FIELD).and_then(Evidence::of));
         if evidence.is_some() {
             // Reading messages again requests the evidence of a result more than once.
             self.archive().recorded(call, evidence.as_ref());

@@ -1,11 +1,9 @@
 //! The answers that keep the model's knowledge of files true: a read answered by text that is still visible, a notice that a
 //! file has changed, a refusal of an edit that conflicts with an unseen change.
 
-use context_knowledge::difference::{Comparison, MAX_TOGETHER, ShownChange};
-use context_knowledge::evidence::{Bytes, Evidence, Lines};
-use context_knowledge::in_flight::InFlightKind;
-use context_knowledge::notices::{Sentences, filled};
-use context_knowledge::statement::Content;
+use context_evidence::{
+    Bytes, Comparison, Content, Evidence, InFlightKind, Lines, MAX_TOGETHER, Sentences, ShownChange, filled,
+};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::{marker, render};
@@ -133,7 +131,7 @@ impl Engine {
     /// Otherwise, and for an edit of which nothing is known or that replaces the whole file, the answer is a refusal with
     /// the difference. The model has then seen the change, and its next edit is allowed.
     ///
-    /// The difference has a limit of [`MAX_SHOWN`](context_knowledge::difference::MAX_SHOWN) UTF-16 units. For a longer one, the
+    /// The difference has a limit of [`MAX_SHOWN`](context_evidence::MAX_SHOWN) UTF-16 units. For a longer one, the
     /// answer has the beginning and the count of changed lines, or neither if that would be above a share of the file, or beyond
     /// [`MAX_TOGETHER`] for the calls of one answer; the model has
     /// then not seen the change, and its edits of these lines are refused until it has read the file again.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use context_knowledge::passage::wraps;
+use context_evidence::wraps;
 use context_model::excerpt::is_excerpt_of;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Toolcall};

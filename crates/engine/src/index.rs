@@ -3,12 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use context_evidence::{Content, InFlightKind, Wrote};
 use context_files::index::{FileEntry, IndexResult, ReadFor, refusal};
 use context_files::many::{Portion, Readers};
 use context_files::observed::ObservedFile;
 use context_files::reading::FileState;
-use context_knowledge::in_flight::{InFlightKind, Wrote};
-use context_knowledge::statement::Content;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;

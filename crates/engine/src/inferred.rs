@@ -3,17 +3,12 @@
 
 use std::borrow::Cow;
 
+use context_evidence::{
+    Bytes, Content, Evidence, InFlight, InFlightKind, LOOKED_BACK, Leaves, Passage, ReadAt, ReadResult,
+    ReadSearch, Shows, Tool::Reader, Way, WriteSearch, common_lines, is_all_new_within, lines_in_sight,
+    passage_of, restores, unstored, wrapped_lines, wraps,
+};
 use context_files::index::display_of;
-use context_knowledge::difference::{common_lines, is_all_new_within};
-use context_knowledge::evidence::{Bytes, Evidence};
-use context_knowledge::in_flight::{InFlight, InFlightKind};
-use context_knowledge::inferred::{LOOKED_BACK, ReadAt, ReadResult, ReadSearch, WriteSearch, unstored};
-use context_knowledge::known::Way;
-use context_knowledge::passage::{Shows, lines_in_sight, passage_of, restores, wraps};
-use context_knowledge::statement::{Content, Passage};
-use context_knowledge::wrapped::Tool::Reader;
-use context_knowledge::wrapped::wrapped_lines;
-use context_knowledge::written::Leaves;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::{Status, Toolcall};

@@ -1,14 +1,11 @@
 //! Reads, writes and answers of ours that tools have passed in and whose results have not come yet. They give a call's evidence
 //! while it is still known exactly.
 
+use context_evidence::{
+    Bytes, Content, Evidence, InFlight, InFlightKind, Leaves, Passage, Shows, Tool::Reader, Tool::Shell, Way,
+    Wrote, nothing_of, passage_of,
+};
 use context_files::observed::Observed;
-use context_knowledge::evidence::{Bytes, Evidence};
-use context_knowledge::in_flight::{InFlight, InFlightKind, Wrote};
-use context_knowledge::known::Way;
-use context_knowledge::passage::{Shows, nothing_of, passage_of};
-use context_knowledge::statement::{Content, Passage};
-use context_knowledge::wrapped::Tool::{Reader, Shell};
-use context_knowledge::written::Leaves;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::{Status, Toolcall};

@@ -1,7 +1,7 @@
 //! The use cases of the context manager: open, resume, index, record, activate, assemble, project, close.
 //!
 //! The constants of an open session, its sets and its catalog are in `context-session`, its files in `context-files`;
-//! `context-projection` decides what the model's request contains, and `context-knowledge` holds the model's knowledge of
+//! `context-projection` decides what the model's request contains, and `context-evidence` holds the model's knowledge of
 //! files. Only the calls here wait for the store and the disk.
 //!
 //! Architecture invariants:
@@ -36,10 +36,10 @@ mod untold;
 mod view;
 mod written;
 
+pub use context_evidence::Sentences;
 pub use context_files::index::IndexResult;
 pub use context_files::stamps::Stamp;
 pub use context_files::tracking::{FileEvent, FileEventKind};
-pub use context_knowledge::notices::Sentences;
 pub use context_model::excerpt::Part;
 pub use context_projection::request::plan::{Call, Edit, IncomingMessage, Plan, Received, TextEdit};
 pub use context_projection::request::segment::CollapsedCall;

@@ -1,11 +1,10 @@
 //! Finds the files that the model needs notices about, and writes the notices.
 
+use context_evidence::{
+    Archive, Content, FileChange, Knowledge, Outstanding, Passage, StatementKind, counted, notice_line,
+};
 use context_files::index::display_of;
 use context_files::reading::MAX_HASHED_BYTES;
-use context_knowledge::archive::Archive;
-use context_knowledge::difference::counted;
-use context_knowledge::notices::{self, FileChange};
-use context_knowledge::statement::{Content, Knowledge, Outstanding, Passage, StatementKind};
 use context_model::chat::Notice;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -183,7 +182,7 @@ impl Inner {
                 _ => FileChange::Unknown,
             }
         };
-        Ok(notices::line(&self.client.options.sentences, &session.handle(id), path, now, &change))
+        Ok(notice_line(&self.client.options.sentences, &session.handle(id), path, now, &change))
     }
 
     /// True if a file exists but is too large to be hashed: its version is like that of a deleted one.

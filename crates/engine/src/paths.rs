@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
+use context_evidence::Way;
 use context_files::index::{FileEntry, ReadFor};
 use context_files::observed::{ObservedFile, file_id};
-use context_knowledge::known::Way;
 use context_model::id::ObjectId;
 use context_session::Session;
 use context_session::blocking::blocking;

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Instant;
 
-use context_knowledge::statement::StatementKind;
+use context_evidence::StatementKind;
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::chat::Notice;
 use context_model::object::Toolcall;

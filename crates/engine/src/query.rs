@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use context_knowledge::difference::unified;
+use context_evidence::unified;
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, ObjectType};

@@ -3,13 +3,10 @@
 //! Architecture invariant: calls that share a write have the outcome that each would have had alone, in the order of arrival.
 //! If one of a group writes an object that another one touches, or one of them fails, they run one by one.
 
+use context_evidence::{Content, Evidence, Tool, passage_of};
 use context_files::index::{FileEntry, FileReader, IndexResult, prepare};
 use context_files::observed::{Observed, ObservedFile};
 use context_files::reading::FileState;
-use context_knowledge::evidence::Evidence;
-use context_knowledge::passage::passage_of;
-use context_knowledge::statement::Content;
-use context_knowledge::wrapped::Tool;
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;

@@ -1,7 +1,6 @@
 //! Results of tool calls on their way into the request: the object and the evidence of each.
 
-use context_knowledge::passage::{restores, wraps};
-use context_knowledge::placeholder::Placeholder;
+use context_evidence::{Placeholder, restores, wraps};
 use context_model::collapse::is_control;
 use context_model::id::ObjectId;
 use context_model::object::{Status, Toolcall};

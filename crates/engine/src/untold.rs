@@ -2,8 +2,7 @@
 
 use std::collections::HashSet;
 
-use context_knowledge::archive::Archive;
-use context_knowledge::notices::{MAX_TOLD, Sentences, filled};
+use context_evidence::{Archive, MAX_TOLD, Sentences, filled};
 use context_model::chat::{Notice, said_id};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;

@@ -3,14 +3,11 @@
 
 use std::sync::Arc;
 
+use context_evidence::{
+    After, Base, Bytes, Content, Evidence, InFlightKind, Leaves, StatementKind, Way, Wrote, is_all_new_within,
+};
 use context_files::index::FileEntry;
 use context_files::observed::Observed;
-use context_knowledge::difference::is_all_new_within;
-use context_knowledge::evidence::{Bytes, Evidence};
-use context_knowledge::in_flight::{Base, InFlightKind, Wrote};
-use context_knowledge::known::Way;
-use context_knowledge::statement::{Content, StatementKind};
-use context_knowledge::written::{After, Leaves};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::Toolcall;

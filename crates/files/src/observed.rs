@@ -1,8 +1,7 @@
 //! The result of a look at a file, and the files that a tool call read, wrote or named. The engine finds them, so that this
 //! works in every harness.
 
-use context_knowledge::evidence::Evidence;
-use context_knowledge::told::{whole_read, whole_write};
+use context_evidence::{Evidence, whole_read, whole_write};
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::observe::{self, Candidate, Certainty};

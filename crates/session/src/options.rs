@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use context_knowledge::notices::Sentences;
+use context_evidence::Sentences;
 use context_model::collapse::Window;
 use context_model::id::SessionId;
 use context_model::mounts::MountMapping;

@@ -23,7 +23,7 @@ pub enum FileChange {
 }
 
 /// The line about a file's version.
-pub fn line(
+pub fn notice_line(
     sentences: &Sentences,
     handle: &str,
     path: &str,
@@ -153,7 +153,7 @@ mod tests {
         #[case] expected: &str,
     ) {
         let hash = text.map(|text| Digest::of(text.as_bytes()));
-        assert_eq!(line(&Sentences::default(), "12", "a", hash, &change), expected);
+        assert_eq!(notice_line(&Sentences::default(), "12", "a", hash, &change), expected);
     }
 
     #[rstest]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The field of a tool call's document that has its evidence.
-pub const FIELD: &str = "evidence";
+pub const EVIDENCE_FIELD: &str = "evidence";
 
 /// The evidence about a file that a call's result gives the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

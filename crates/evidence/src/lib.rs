@@ -1,0 +1,54 @@
+//! What the model has seen of each file, and what it must be told. Everything here is a function of its arguments: no I/O, no
+//! clock, no threads, no runtime.
+//!
+//! A model knows only what its request says. Each result that shows lines, each write and each notice is a [`Statement`] about
+//! a version of a file; its content is [`Evidence`], which is recorded with its call and found again in the [`Archive`].
+//! [`Known`] holds the statements and which version the model knows; [`Knowledge`] combines the statements that are in sight.
+//! If no tool passed in the text that an output shows or a call left, [`ReadSearch`] and [`WriteSearch`] find it out.
+//! [`Sentences`] are the words in which the model is notified.
+//!
+//! ```
+//! use context_evidence::{Content, Knowledge, Passage, Statement, StatementKind};
+//! use context_model::hash::Digest;
+//! use context_model::time::TxId;
+//!
+//! let version = |text: &str| Content::stored(Some(Digest::of(text.as_bytes())), TxId(1));
+//! let read = Passage { content: version("a"), first: 1, last: 9, whole: true };
+//! let said = [StatementKind::Lines(read), StatementKind::Other(version("b").hash)];
+//! let said = said.map(|kind| Statement { by: None, via: None, number: 0, kind });
+//! let knowledge = Knowledge::of(said.iter());
+//! assert!(knowledge.speaks_of(version("b").hash), "a notice has told of it");
+//! assert!(knowledge.outstanding.is_empty(), "so no line that was read still stands");
+//! ```
+
+mod archive;
+mod difference;
+mod evidence;
+mod in_flight;
+mod inferred;
+mod known;
+#[cfg(test)]
+mod known_tests;
+mod notices;
+mod passage;
+mod placeholder;
+mod statement;
+mod told;
+mod wrapped;
+mod written;
+
+pub use archive::Archive;
+pub use difference::{
+    Comparison, MAX_SHOWN, MAX_TOGETHER, ShownChange, common_lines, counted, is_all_new_within, unified,
+};
+pub use evidence::{Bytes, EVIDENCE_FIELD, Evidence, Lines};
+pub use in_flight::{Base, InFlight, InFlightKind, Wrote};
+pub use inferred::{LOOKED_BACK, ReadAt, ReadResult, ReadSearch, WriteSearch, unstored};
+pub use known::{Known, KnownVersion, Way};
+pub use notices::{FileChange, MAX_TOLD, Sentences, filled, notice_line};
+pub use passage::{Shows, lines_in_sight, nothing_of, passage_of, restores, wraps};
+pub use placeholder::Placeholder;
+pub use statement::{Content, Knowledge, Outstanding, Passage, Statement, StatementKind};
+pub use told::{whole_read, whole_write};
+pub use wrapped::{Tool, wrapped_lines};
+pub use written::{After, Fit, Leaves, Replaced, patch_in};
