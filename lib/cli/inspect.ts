@@ -5,7 +5,6 @@ import { parseArgs } from 'node:util'
 import type { SessionSummary } from '../../index.js'
 import { ContextManager } from '../session/index.ts'
 import { begin, contentsOf, END, rebuild, recordedRequest, sessionParts } from '../inspect/index.ts'
-import { piSessionFolder } from '../recordings/index.ts'
 import { changeLines, countOf, out, plain, requestChanges, tell, UsageError, when, widthOf, writePrivately } from '../ui/index.ts'
 import { exitHelp } from './exit.ts'
 import { sessionOf } from './objects.ts'
@@ -34,8 +33,8 @@ What the model was sent
                         and what was lost of its reasoning. A negative N counts
                         from the last call, -1, and shows in words what was
                         replaced, shortened, removed and added. Needs --session
-                        or --pi-session. The store has the last request of a
-                        session of the gateway: -1.
+                        or --pi-session. A session of the gateway is rebuilt
+                        from the store, without its system prompt.
   --changes, --json     with any N: in words; as JSON
   --pi-session FILE     Pi's session file (default: the one of --session in Pi's
                         own folder)
@@ -137,7 +136,7 @@ async function showCall(given: string, { store, session, 'pi-session': named, ch
   const call = countOf('call', given, 0, -Number.MAX_SAFE_INTEGER)
   if (session === undefined && named === undefined) throw new UsageError('--call needs --session or --pi-session')
   const file = named ?? (await piSessionFile(session as string))
-  if (file === undefined) return showLast(call, session as string, store, json === true)
+  if (file === undefined) return showRecorded(call, session as string, { store, isJson: json === true || (changes !== true && call >= 0) })
   if (!existsSync(file)) throw new UsageError(`${file} does not exist`)
   const { calls, request, written } = await rebuild(file, call)
   if (request === undefined)
@@ -152,26 +151,26 @@ async function showCall(given: string, { store, session, 'pi-session': named, ch
   return 0
 }
 
-/** The last request of a session that Pi has no file of: the store has it. */
-async function showLast(call: number, given: string, store: string | undefined, isJson: boolean): Promise<number> {
+/** A request of a session that Pi has no file of: the store's record has it. */
+async function showRecorded(number: number, given: string, { store, isJson }: { store: string | undefined; isJson: boolean }): Promise<number> {
   return reading(store, async (opened) => {
     const session = await sessionOf(opened, given)
-    if (call !== -1) throw new UsageError(`Pi's folder ${piSessionFolder()} has no session ${given}, and of other sessions the store has the last request: --call -1`)
-    const { written, sent } = await withFolder(async (folder) => {
+    const { calls, call, request } = await withFolder(async (folder) => {
       const file = join(folder, 'session.jsonl')
       await inStore(opened.options, (one) => one.export(file, session))
       const manager = await copyOf(file, session)
       try {
-        return await recordedRequest(manager)
+        return await recordedRequest(manager, number)
       } finally {
         await manager.close()
       }
     })
-    if (isJson) out(JSON.stringify({ session, messages: sent }, null, 2))
+    if (request === undefined) throw new UsageError(`${session} has ${calls} calls, counted from 0, so call ${call} does not exist`)
+    if (isJson) out(JSON.stringify({ session, call, messages: request.sent }, null, 2))
     else {
       await paged(async (write) => {
-        await write(plain(`The last request of ${session}`))
-        for (const line of changeLines(requestChanges(written, sent), widthOf(process.stdout))) await write(line)
+        await write(plain(`Call ${call} of ${calls}, counted from 0: ${session}`))
+        for (const line of changeLines(requestChanges(request.written, request.sent), widthOf(process.stdout))) await write(line)
       })
     }
     return 0

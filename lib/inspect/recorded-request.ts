@@ -1,9 +1,9 @@
 /**
- * The last request of a session whose host keeps its messages elsewhere, as behind the gateway: rebuilt from the session's record, which
- * has the messages, the outputs, and all that has left them.
+ * A request of a session whose host keeps its messages elsewhere, as behind the gateway: rebuilt from the session's record, which
+ * has the messages, the outputs, and all that had left them by then.
  */
 import type { ContextManager } from '../session/index.ts'
-import type { Edit, IncomingMessage, ModelCall, ObjectDocument } from '../../index.js'
+import type { Edit, IncomingMessage, ModelCall, ObjectDocument, Version } from '../../index.js'
 import { callsOf, editedContent } from '../projection/index.ts'
 import type { ComparedMessage } from '../ui/index.ts'
 
@@ -27,10 +27,50 @@ const NO_ROLL: ModelCall = {
   ...{ onlyAtUserTurn: false, atUserTurn: true, rolls: false, repeats: true, shortens: true },
 }
 
-/** Rebuilds the last request of a session. The session is changed by that: give a copy of it. */
-export async function recordedRequest(manager: ContextManager): Promise<RebuiltRequest> {
-  const chat = await manager.get(`chat:${manager.sessionId}`)
-  const turns = (chat?.['turns'] ?? []) as Turn[]
+/** The request of a call, and its number. */
+export interface NumberedRequest {
+  /** The calls of the session. */
+  calls: number
+  /** Its number, counted from 0. */
+  call: number
+  /** Undefined for a number that the session does not have. */
+  request: RebuiltRequest | undefined
+}
+
+/**
+ * Rebuilds the request of a call, counted from 0; a negative number counts from the end. A request that was repeated before its answer
+ * came is one call, in its last form. The session is changed by that: give a copy of it.
+ */
+export async function recordedRequest(manager: ContextManager, number: number): Promise<NumberedRequest> {
+  const chats = requestsIn(await manager.history(`chat:${manager.sessionId}`))
+  const call = number < 0 ? chats.length + number : number
+  const chat = chats[call]
+  if (chat === undefined) return { calls: chats.length, call, request: undefined }
+  if (call < chats.length - 1) await goBack(manager, chat)
+  return { calls: chats.length, call, request: await rebuilt(manager, turnsOf(chat)) }
+}
+
+/** The chat as each request left it: a request comes with the answer to the one before, and writes what it says in several versions. */
+function requestsIn(versions: readonly Version[]): Version[] {
+  const answers = (version: Version): number => turnsOf(version).reduce((sum, { assistant = [] }) => sum + assistant.length, 0)
+  const said = versions.filter((version) => turnsOf(version).length > 0).map((version) => ({ version, count: answers(version) }))
+  return said.filter(({ count }, at) => said[at + 1]?.count !== count).map(({ version }) => version)
+}
+
+function turnsOf({ document }: Version): Turn[] {
+  return (document['turns'] ?? []) as Turn[]
+}
+
+/** Later than every transaction of a store, so that the times decide: a copy has written its objects one after the other. */
+const ANY_TRANSACTION = Number.MAX_SAFE_INTEGER
+
+async function goBack(manager: ContextManager, chat: Version): Promise<void> {
+  const sessions = await manager.history(`session:${manager.sessionId}`)
+  const session = sessions.findLast(({ validTime }) => validTime <= chat.validTime) ?? sessions[0]
+  await manager.restore(manager.sessionId, ANY_TRANSACTION, [session?.validTime ?? chat.validTime, chat.validTime])
+}
+
+async function rebuilt(manager: ContextManager, turns: readonly Turn[]): Promise<RebuiltRequest> {
   const outputs = await outputsOf(manager, turns)
   const messages: IncomingMessage[] = []
   const notices = new Map<number, string>()
