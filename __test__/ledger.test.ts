@@ -76,6 +76,31 @@ test.each([1, 2, 3, 4, 5])('random turns, seed %i', (seed) => {
   expect(Math.abs(resumed.ledger.dollars - whole.ledger.dollars)).toBeLessThan(0.01 * Math.abs(whole.ledger.dollars))
 })
 
+test('on a plan the prompts count in tokens, also after a resume, and no dollars', () => {
+  const ledger = new SavingLedger()
+  const onPlan = { ...PRICES, isPlan: true }
+  const sent = (own: number, size: number, prices: PromptPrices): void => {
+    ledger.add('u', size, plainMessage('u', { role: 'user', content: 'x'.repeat(size) }))
+    ledger.sent({ own: 0, plain: 0 }, true)
+    ledger.answered({ input: own, cacheRead: 0, cacheWrite: 0, output: 10 }, prices)
+  }
+  expect(ledger.plan).toBeUndefined()
+  sent(1000, 4000, onPlan)
+  expect(ledger.plan).toEqual({ sent: 1000, without: 1000 })
+  ledger.edit('u', 2000, true)
+  ledger.sent({ own: 0, plain: 0 }, true)
+  ledger.answered({ input: 500, cacheRead: 0, cacheWrite: 0, output: 10 }, onPlan)
+  expect(ledger.plan).toEqual({ sent: 1500, without: 2000 })
+  // The roll has broken the cache, which costs more at first.
+  expect([ledger.dollars, ledger.saved < 0]).toEqual([0, true])
+  const { plan, last, saved } = ledger
+  ledger.takeOver({ saved, ...(plan !== undefined && { plan }), ...(last !== undefined && { last }) })
+  expect(ledger.plan).toEqual({ sent: 1500, without: 2000 })
+  // A key pays for the next call.
+  sent(600, 2400, PRICES)
+  expect(ledger.plan).toEqual({ sent: 1500, without: 2000 })
+})
+
 test('a point of an earlier version, whose plain request exceeds the window, is brought below it', () => {
   const ledger = new SavingLedger()
   ledger.takeOver({ last: { own: 20_000, plain: 339_542 }, dollars: 3.81 })

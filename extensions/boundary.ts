@@ -272,10 +272,11 @@ export class Boundary {
 
   /** The point to return to, as stored on the branch. A plan made just now has it. */
   async point(plan?: Plan): Promise<Point> {
-    const { saved, dollars, last, prefix, summary } = this.figures.ledger
+    const { saved, dollars, plan: onPlan, last, prefix, summary } = this.figures.ledger
     const point = await this.#driver.point(plan)
     if (Math.round(saved) !== 0) point.saved = Math.round(saved)
     if (dollars !== 0) point.dollars = Number(dollars.toFixed(6))
+    if (onPlan !== undefined) point.plan = { sent: Math.round(onPlan.sent), without: Math.round(onPlan.without) }
     if (last !== undefined) point.last = { ...last, plain: Math.round(last.plain) }
     if (prefix !== 'kept') point.prefix = prefix
     if (summary !== undefined) point.plain = { ...summary }

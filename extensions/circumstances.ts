@@ -7,7 +7,7 @@ import type { CacheCounts, CataloguePrices, CompactionRule } from '../lib/models
 import { rulesFor, SessionBinding } from './binding.ts'
 import { CompactionSettings } from './compaction-settings.ts'
 import { SessionLifetimes } from './lifetimes.ts'
-import { lastAnswer, physicalModel, perCatalogueDollar } from './provider.ts'
+import { isOnPlan, lastAnswer, physicalModel, perCatalogueDollar } from './provider.ts'
 import type { PricedUsage } from './provider.ts'
 import { appendsTools } from './recall.ts'
 import { askedSeconds } from './requests.ts'
@@ -150,7 +150,7 @@ export class Circumstances {
     const charged = usage === undefined ? (last?.perCatalogueDollar ?? 1) : perCatalogueDollar(usage)
     const { input, cacheRead, cacheWrite, ...steps } = this.#prices(model)
     const prices = { ...steps, input: charged * input, cacheRead: charged * cacheRead, cacheWrite: charged * cacheWrite, output: charged * (cost?.output ?? 0) }
-    return { ...prices, asksHour: this.#asksHour(model), ...(cost?.tiers === undefined ? {} : { outputAbove: (tokens) => charged * ratesAt(cost, tokens).output }) }
+    return { ...prices, isPlan: isOnPlan(ctx, model), asksHour: this.#asksHour(model), ...(cost?.tiers === undefined ? {} : { outputAbove: (tokens) => charged * ratesAt(cost, tokens).output }) }
   }
 
   /** The rule by which plain Pi compacts in the model's window. */

@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { estimated } from '../../lib/cli/estimate.ts'
 import { sinceOf } from '../../lib/cli/usage.ts'
 import { ContextManager } from '../../lib/index.ts'
 import { cli } from '../replay/support.ts'
@@ -34,6 +35,13 @@ const point = (id: string, parent: string, saved: number, at: string): object =>
   type: 'custom',
   customType: 'pi-context-manager',
   ...{ id, parentId: parent, timestamp: new Date(at).toISOString(), data: { session: 's', tx: 1, saved, dollars: saved / 1e6 } },
+})
+
+/** A point whose calls a plan at a flat rate has paid for, with the tokens so far. */
+const planPoint = (id: string, parent: string, at: string, plan: { sent: number; without: number }, isOff = false): object => ({
+  type: 'custom',
+  customType: 'pi-context-manager',
+  ...{ id, parentId: parent, timestamp: new Date(at).toISOString(), data: { session: 's', tx: 1, ...(isOff ? { off: true } : { saved: 1000 }), plan } },
 })
 
 const edit = (id: string, parent: string, targetId: string): object => ({ type: 'context_edit', id, parentId: parent, targetId, replacement: { content: 'gone' }, timestamp: '2026-03-01T12:00:00.000Z' })
@@ -153,7 +161,59 @@ describe('usage', () => {
     expect(stdout).toMatch(/context manager +\$0\.60 a call, 2 sessions\n/)
     expect(stdout).toContain('A call cost 60 % of a plain one (95 % interval: 50 % to 70 %).')
     const { holdout } = JSON.parse((await cli(['usage', '--json'], env)).stdout)
-    expect(holdout).toMatchObject({ plain: { sessions: 2, calls: 2 }, managed: { sessions: 2, calls: 2 }, interval: [expect.closeTo(0.5, 2), expect.closeTo(0.7, 2)] })
+    expect(holdout).toMatchObject([{ unit: 'dollars', plain: { sessions: 2, calls: 2 }, managed: { sessions: 2, calls: 2 }, interval: [expect.closeTo(0.5, 2), expect.closeTo(0.7, 2)] }])
+  })
+
+  test('counts calls of Pi on a plan in tokens, branch by branch', async () => {
+    const folder = temporaryFolder('usage-')
+    const env = { PI_CODING_AGENT_DIR: folder, CONTEXT_STORE_PATH: join(folder, 'none.db') }
+    session(folder, '0199aaaa-1', '/w/shop', [
+      call({ id: 'a', parent: null, at: '2026-03-01T10:00:00', input: 300_000 }),
+      planPoint('p', 'a', '2026-03-01T10:00:01', { sent: 300_000, without: 300_000 }),
+      call({ id: 'b', parent: 'p', at: '2026-03-01T10:01:00', input: 100_000, cacheRead: 100_000 }),
+      planPoint('q', 'b', '2026-03-01T10:01:01', { sent: 500_000, without: 700_000 }),
+      // Back to the first answer.
+      call({ id: 'c', parent: 'p', at: '2026-03-01T10:02:00', input: 300_000 }),
+      planPoint('r', 'c', '2026-03-01T10:02:01', { sent: 600_000, without: 700_000 }),
+    ])
+    const whole = await cli(['usage'], env)
+    expect(whole.stdout).toMatch(/^total +1 +3 +800k +13 % +plan +1\.1M +300k +27 %$/m)
+    expect(whole.stdout).not.toContain('$')
+    const look = { isReadingOver: () => false, isOver: () => false, progress: () => {} }
+    const { agents } = await estimated([{ agent: 'Pi', host: 'pi', command: 'pi', path: join(folder, 'sessions') }], undefined, look)
+    expect(agents).toMatchObject([{ calls: 3, onPlan: 3, paid: 0, managed: { paid: 0, saved: 0 }, sample: { sessions: 0 } }])
+    // The user changes to a key.
+    session(folder, '0199bbbb-2', '/w/shop', [
+      call({ id: 'd', parent: null, at: '2026-03-02T10:00:00', input: 100_000 }),
+      planPoint('s', 'd', '2026-03-02T10:00:01', { sent: 100_000, without: 100_000 }),
+      call({ id: 'e', parent: 's', at: '2026-03-02T10:01:00', input: 1_000_000 }),
+      planPoint('t', 'e', '2026-03-02T10:01:01', { sent: 100_000, without: 100_000 }),
+    ])
+    const mixed = await cli(['usage', '--by', 'session'], env)
+    expect(mixed.stdout).toMatch(/^0199bbbb shop +2 +1\.1M +0 % +\$1\.00 +\$1\.00 /m)
+    expect(mixed.stdout.replaceAll('\n', ' ')).toContain('4 of 5 calls were made on a plan at a flat rate, and count in tokens: saved 300k tokens (25 %): sent 900k tokens, without pi-context-manager 1.2M tokens')
+  })
+
+  test('compares sessions on a plan in tokens', async () => {
+    const folder = temporaryFolder('usage-')
+    const env = { PI_CODING_AGENT_DIR: folder, CONTEXT_STORE_PATH: join(folder, 'none.db') }
+    const mark = { type: 'custom', customType: 'pi-context-manager-holdout', id: 'm', parentId: null, timestamp: '2026-03-01T10:00:00.000Z', data: { share: 0.1 } }
+    for (const [n, isLeft] of [true, false, true, false].entries()) {
+      const [at, input] = [`2026-03-0${1 + n}T10:00:00`, isLeft ? 200_000 : 90_000 + 10_000 * n]
+      session(folder, `session-${n}`, '/w/shop', [
+        ...(isLeft ? [mark] : []),
+        call({ id: `c${n}`, parent: null, at, input }),
+        planPoint(`p${n}`, `c${n}`, at.replace('00:00', '00:01'), { sent: input, without: 200_000 }, isLeft),
+      ])
+    }
+    const { stdout } = await cli(['usage'], env)
+    expect(stdout).not.toContain('$')
+    expect(stdout).toMatch(/left plain +200k tokens a call, 2 sessions on a plan\n/)
+    expect(stdout).toMatch(/context manager +110k tokens a call, 2 sessions on a plan\n/)
+    expect(stdout).toContain('A call sent 55 % of a plain one (95 % interval: 50 % to 60 %).')
+    const { holdout } = JSON.parse((await cli(['usage', '--json'], env)).stdout)
+    expect(holdout).toMatchObject([{ unit: 'tokens', plain: { sessions: 2, perCall: 200_000 }, managed: { sessions: 2, perCall: 110_000 } }])
+    for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
   })
 
   test('counts the sessions of the store without a bill, and sessions prints the costs of those of Pi', async () => {

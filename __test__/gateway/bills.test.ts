@@ -41,18 +41,19 @@ test('held-out sessions are compared with the others, on their bills, with an in
   const env = { PI_CODING_AGENT_DIR: join(path, 'no-pi'), XDG_DATA_HOME: path }
   const { code, stdout, stderr } = await cli(['usage', '--store', store, '--by', 'session', '--json'], env)
   expect([code, stderr]).toEqual([0, ''])
-  const { rows, total, holdout: compared, sessionsWithoutBill } = JSON.parse(stdout)
+  const { rows, total, holdout: comparisons, sessionsWithoutBill } = JSON.parse(stdout)
+  const [compared] = comparisons
   expect(rows.length).toBe(6)
   expect(total.calls).toBe([0, 1, 2, 3, 4, 5].reduce((sum, at) => sum + 24 + at, 0))
   expect(total.saved).toBeGreaterThan(0)
   expect(sessionsWithoutBill).toBe(0)
-  expect(compared).toMatchObject({ plain: { sessions: 3 }, managed: { sessions: 3 } })
+  expect(comparisons).toEqual([expect.objectContaining({ unit: 'dollars', plain: expect.objectContaining({ sessions: 3 }), managed: expect.objectContaining({ sessions: 3 }) })])
   expect(compared.ratio).toBeLessThan(1)
   const [low, high] = compared.interval
   expect(low).toBeLessThanOrEqual(compared.ratio)
   expect(high).toBeGreaterThanOrEqual(compared.ratio)
   const again = await cli(['usage', '--store', store, '--json'], env)
-  expect(JSON.parse(again.stdout).holdout).toEqual(compared)
+  expect(JSON.parse(again.stdout).holdout).toEqual(comparisons)
   expect((await cli(['usage', '--store', store], env)).stdout).toMatch(/left plain +\$.* a call, 3 sessions\n.*\nA call cost \d+ % of a plain one \(95 % interval: \d+ % to \d+ %\)/)
 })
 

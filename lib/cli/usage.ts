@@ -4,6 +4,7 @@ import { basename, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { hostSession } from '../gateway/index.ts'
 import {
+  accountText,
   dayOf,
   dollars,
   fitted,
@@ -14,7 +15,6 @@ import {
   savingCell,
   savingText,
   shareCell,
-  shareText,
   shortened,
   shown,
   suggestion,
@@ -58,7 +58,7 @@ ${STORE_HELP}. The gateway's
                         sessions have no bill.
 
 If some sessions were left plain (the setting "holdout", or the gateway's
---holdout), both kinds are compared by what a call cost.
+--holdout), both kinds are compared by what a call cost, or sent on a plan.
 
 "without" is what the same would have cost without the context manager, with the
 agent's own summaries; "share" is the saved share of that. The bar shows what
@@ -109,7 +109,7 @@ export async function usage(args: string[]): Promise<number> {
   }
   progress.clear()
   const [rows, total] = [sums.rows(), sums.total()]
-  const compared = holdout.comparison()
+  const compared = holdout.comparisons()
   const unbilled = await unbilledIn(values.store, billed, since, project)
   await paged(async (write, paint) => {
     if (values.json === true) {
@@ -117,7 +117,7 @@ export async function usage(args: string[]): Promise<number> {
       return write(shown(JSON.stringify({ by: group, ...about, rows, total, holdout: compared, lifetimes: lifetimes.sums, sessionsWithoutBill: unbilled, repeated }, null, 2)))
     }
     for (const line of tableOf(group, rows, total, paint)) await write(line)
-    for (const line of [...planLines(total), ...lifetimeLines(lifetimes.sums), ...comparedLines(compared)]) await write(line)
+    for (const line of [...planLines(total), ...lifetimeLines(lifetimes.sums), ...compared.flatMap(comparedLines)]) await write(line)
   })
   if (values.json !== true) tellNotes(total, unbilled, repeated)
   return total.calls === 0 ? NONE : DONE
@@ -185,8 +185,7 @@ function tellNotes({ calls, unpricedCalls, unbilledCalls, doubtfulCalls, savedTo
 /** The account of the calls made with a plan, as a line; none without such calls. */
 function planLines({ calls, plan: { calls: some, sent, without } }: Sum): string[] {
   if (some === 0) return []
-  const written = (count: number): string => `${tokens(count)} tokens`
-  const account = `${shareText({ paid: sent, without }, written)}: sent ${written(sent)}, without pi-context-manager ${written(without)}`
+  const account = accountText({ paid: sent, without }, (count) => `${tokens(count)} tokens`, 'sent')
   return ['', ...wrapped(`${some === calls ? 'These calls were' : `${some} of ${calls} calls were`} made on a plan at a flat rate, and count in tokens: ${account}`, Math.max(80, widthOf(process.stdout)))]
 }
 
@@ -201,16 +200,15 @@ function lifetimeLines(sums: LifetimeChoices | undefined): string[] {
 }
 
 /** The comparison with the sessions that were left plain, as a sentence in lines of at most 80 columns. */
-function comparedLines(compared: Comparison | undefined): string[] {
-  if (compared === undefined) return []
-  const { plain: left, managed, ratio, interval } = compared
+function comparedLines({ unit, plain: left, managed, ratio, interval }: Comparison): string[] {
+  const written = (cost: number): string => (unit === 'dollars' ? dollars(cost) : `${tokens(cost)} tokens`)
   const arm = (name: string, { sessions, perCall }: Comparison['plain']): string =>
-    `${name.padEnd(20)} ${dollars(perCall)} a call, ${sessions} ${sessions === 1 ? 'session' : 'sessions'}`
+    `${name.padEnd(20)} ${written(perCall)} a call, ${sessions} ${sessions === 1 ? 'session' : 'sessions'}${unit === 'dollars' ? '' : ' on a plan'}`
   const percent = (share: number): string => `${Math.round(100 * share)} %`
   const verdict =
     interval === undefined
       ? 'Too few sessions for an interval: it takes at least two of each kind.'
-      : `A call cost ${percent(ratio)} of a plain one (95 % interval: ${percent(interval[0])} to ${percent(interval[1])}).` +
+      : `A call ${unit === 'dollars' ? 'cost' : 'sent'} ${percent(ratio)} of a plain one (95 % interval: ${percent(interval[0])} to ${percent(interval[1])}).` +
         (interval[0] < 1 && interval[1] > 1 ? ' That may be chance.' : '')
   return ['', arm('left plain', left), arm('context manager', managed), verdict]
 }

@@ -1,5 +1,5 @@
 /** Savings, in money where prices are known and in fresh input tokens where not. */
-import { accountText, savingText, shareText, tokens } from '../ui/index.ts'
+import { accountText, savingText, tokens } from '../ui/index.ts'
 import type { Savings } from '../ui/index.ts'
 import { factorAt, modelNamed, pricesOf, ratesAt, readName, UNKNOWN_PRICES, writeCost } from '../models/index.ts'
 import type { Usage } from './answer.ts'
@@ -71,9 +71,7 @@ export function accountLine(sessions: readonly AccountSums[]): string | undefine
   const account = accountOf(sessions)
   if (account.without === 0) return undefined
   if (sessions.every(({ isPlan }) => isPlan === true)) {
-    const { paid: sent, without } = tokensOf(sessions)
-    const written = (count: number): string => `${tokens(count)} tokens`
-    return `${shareText({ paid: sent, without }, written)}: sent ${written(sent)}, without pi-context-manager ${written(without)}`
+    return accountText(tokensOf(sessions), (count) => `${tokens(count)} tokens`, 'sent')
   }
   if (sessions.every(({ isPriced }) => isPriced)) return accountText(account, (dollars) => `$${dollars.toFixed(2)}`)
   return savingText(savedShare(account), (share) => `${Math.round(100 * share)} %`)

@@ -32,10 +32,12 @@ export class SavedSteps {
   /** Returns what a step adds to the savings; undefined if it tells of none, or if a copy of the session has told of it. */
   take(step: Step, charged: Charged): Saved | undefined {
     if (step.kind === 'branch') this.#here = step.saved ?? { tokens: 0, dollars: 0 }
-    if (step.kind !== 'managed') return undefined
-    const { tokens, dollars } = this.#here
-    this.#here = step.saved
-    return isFirst(charged, [`saved ${step.at} ${step.saved.tokens}`]) ? { tokens: step.saved.tokens - tokens, dollars: step.saved.dollars - dollars } : undefined
+    if (step.kind !== 'managed' && step.kind !== 'off') return undefined
+    const [before, now] = [this.#here, step.saved]
+    this.#here = now
+    if (!isFirst(charged, [`saved ${step.at} ${now.tokens}`])) return undefined
+    const [sent, without] = [(now.plan?.sent ?? 0) - (before.plan?.sent ?? 0), (now.plan?.without ?? 0) - (before.plan?.without ?? 0)]
+    return { tokens: now.tokens - before.tokens, dollars: now.dollars - before.dollars, ...(sent > 0 && { plan: { sent, without } }) }
   }
 }
 

@@ -94,10 +94,10 @@ class Tree {
     } else if (entry['type'] === 'custom' && entry['customType'] === HELD_OUT) {
       yield { kind: 'heldOut', at }
     } else {
-      const saved = savedAt(entry)
-      if (saved === undefined) return
-      node.saved = saved
-      yield { kind: 'managed', saved, at }
+      const point = pointAt(entry)
+      if (point === undefined) return
+      node.saved = point.saved
+      yield { ...point, at }
     }
   }
 
@@ -196,11 +196,18 @@ function editOf(entry: Record<string, unknown>): Pick<EditStep, 'key' | 'content
 const POINT = 'pi-context-manager'
 
 /** Returns what a point of the context manager says was saved; undefined for any other entry. */
-function savedAt(entry: Record<string, unknown>): Saved | undefined {
+function pointAt(entry: Record<string, unknown>): { kind: 'managed' | 'off'; saved: Saved } | undefined {
   if (entry['type'] !== 'custom' || entry['customType'] !== POINT) return undefined
-  const { saved, dollars, off } = (entry['data'] ?? {}) as { saved?: unknown; dollars?: unknown; off?: unknown }
-  if (!isAmount(saved) && off === true) return undefined
-  return { tokens: isAmount(saved) ? saved : 0, dollars: isAmount(dollars) ? dollars : 0 }
+  const { saved, dollars, plan, off } = (entry['data'] ?? {}) as { saved?: unknown; dollars?: unknown; plan?: unknown; off?: unknown }
+  const onPlan = isPlanTokens(plan) ? { sent: plan.sent, without: plan.without } : undefined
+  const isOff = !isAmount(saved) && off === true
+  if (isOff && onPlan === undefined) return undefined
+  return { kind: isOff ? 'off' : 'managed', saved: { tokens: isAmount(saved) ? saved : 0, dollars: isAmount(dollars) ? dollars : 0, ...(onPlan !== undefined && { plan: onPlan }) } }
+}
+
+function isPlanTokens(value: unknown): value is NonNullable<Saved['plan']> {
+  const { sent, without } = (value ?? {}) as { sent?: unknown; without?: unknown }
+  return isAmount(sent) && isAmount(without)
 }
 
 function isAmount(value: unknown): value is number {

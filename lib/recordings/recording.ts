@@ -74,6 +74,8 @@ export type Step =
   | EditStep
   /** The context manager ran in the recorded session, and says what it had saved on this branch so far. */
   | { kind: 'managed'; saved: Saved; at: number }
+  /** The same of a session in which the context manager was switched off, on a plan at a flat rate. */
+  | { kind: 'off'; saved: Saved; at: number }
   /** The context manager left the session plain, to compare with. */
   | { kind: 'heldOut'; at: number }
   | SideCall
@@ -95,6 +97,8 @@ export interface Saved {
   tokens: number
   /** As far as the models' prices were known. */
   dollars: number
+  /** For the calls that a plan at a flat rate paid for: tokens of their prompts, as sent and without us. */
+  plan?: { sent: number; without: number }
 }
 
 /** The recorded program shows a message in another form from now on. */

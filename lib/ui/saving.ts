@@ -7,8 +7,8 @@ export interface Savings {
 }
 
 /** The three figures of an account in a line: `saved $1.23 (33 %): paid $2.51, without pi-context-manager $3.74`. */
-export function accountText(account: Savings, written: (amount: number) => string): string {
-  return `${shareText(account, written)}: ${paidText(account, written)}`
+export function accountText(account: Savings, written: (amount: number) => string, verb: 'paid' | 'sent' = 'paid'): string {
+  return `${shareText(account, written)}: ${paidText(account, written, verb)}`
 }
 
 /** The saving and its share: `saved $1.23 (33 %)`; `cost $0.02 more (1 %)`. */
@@ -17,9 +17,9 @@ export function shareText({ paid, without }: Savings, written: (amount: number) 
   return `${savingText(without - paid, written)}${share}`
 }
 
-/** The costs with us and without: `paid $2.51, without pi-context-manager $3.74`. */
-export function paidText({ paid, without }: Savings, written: (amount: number) => string): string {
-  return `paid ${written(paid)}, without pi-context-manager ${written(without)}`
+/** The costs with us and without: `paid $2.51, without pi-context-manager $3.74`. On a plan, tokens are `sent`. */
+export function paidText({ paid, without }: Savings, written: (amount: number) => string, verb: 'paid' | 'sent' = 'paid'): string {
+  return `${verb} ${written(paid)}, without pi-context-manager ${written(without)}`
 }
 
 /** Returns a saving in words, given how its amount is written: `saved $0.84`; `cost $0.02 more` where plain would have been cheaper. */

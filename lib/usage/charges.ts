@@ -54,12 +54,17 @@ export async function* chargesOf(recording: Recording, charged: Charged, repeate
   let model = 'unknown/unknown'
   const savings = new SavedSteps()
   let [isManaged, isHeldOut] = [false, false]
+  // In Pi, the context manager says after a call whether a plan paid for it.
+  const [waits, calls]: [boolean, Charge[]] = [recording.origin.format === 'pi', []]
   for await (const step of recording.steps(() => {})) {
     const gained = savings.take(step, charged)
     if (step.kind === 'heldOut') isHeldOut = true
-    else if (step.kind === 'managed') {
-      isManaged = true
-      if (gained !== undefined) yield { ...place, at: step.at, model, calls: 0, tokens: NO_TOKENS, cost: 0, saved: gained.dollars, savedTokens: gained.tokens, isManaged, isHeldOut }
+    else if (step.kind === 'managed' || step.kind === 'off') {
+      if (step.kind === 'managed') isManaged = true
+      const plan = gained?.plan
+      for (const call of calls.splice(0)) yield plan === undefined ? call : { ...call, plan: promptOf(call) }
+      const onPlan = plan === undefined ? {} : { plan: { sent: 0, without: plan.without - plan.sent } }
+      if (gained !== undefined) yield { ...place, at: step.at, model, calls: 0, tokens: NO_TOKENS, cost: 0, ...onPlan, saved: gained.dollars, savedTokens: gained.tokens, isManaged, isHeldOut }
     } else {
       const call = callIn(step, recording.file)
       if (call === undefined) continue
@@ -72,9 +77,18 @@ export async function* chargesOf(recording: Recording, charged: Charged, repeate
         continue
       }
       const doubts = { ...(usage === undefined && { isUnbilled: true as const }), ...(usage?.isDoubtful === true && { isDoubtful: true as const }) }
-      yield { ...place, at: call.at, model, calls: 1, tokens: tokensOf(usage), cost, ...doubts, saved: 0, savedTokens: 0, isManaged, isHeldOut }
+      const charge = { ...place, at: call.at, model, calls: 1, tokens: tokensOf(usage), cost, ...doubts, saved: 0, savedTokens: 0, isManaged, isHeldOut }
+      if (waits) calls.push(charge)
+      else yield charge
     }
   }
+  yield* calls
+}
+
+/** A call's prompt, which would have been the same without us. */
+function promptOf({ tokens: { input, cacheRead, cacheWrite } }: Charge): NonNullable<Charge['plan']> {
+  const sent = input + cacheRead + cacheWrite
+  return { sent, without: sent }
 }
 
 const NO_TOKENS: ChargedTokens = { input: 0, cacheRead: 0, cacheWrite: 0, cacheWriteHour: 0, output: 0 }

@@ -26,10 +26,10 @@ function historyOf(calls: readonly BilledCall[]): CacheHistory {
   return { calls: calls.length, isKnown: calls.some(({ billed }) => billed !== undefined && billed.cacheRead > 0), breaks: breaks.reverse() }
 }
 
-/** Dollars for writing tokens again instead of reading them; undefined for a model without known prices. */
-function priceOf({ model, billed }: BilledCall, tokens: number): number | undefined {
+/** Dollars for writing tokens again instead of reading them; undefined for a model without known prices, and on a plan at a flat rate. */
+function priceOf({ model, billed, isPlan }: BilledCall, tokens: number): number | undefined {
   const prices = pricesOf(readName(model))
-  if (prices === undefined || billed === undefined) return undefined
+  if (prices === undefined || billed === undefined || isPlan === true) return undefined
   const { input, cacheRead, cacheWrite } = ratesAt(prices, billed.input + billed.cacheRead + billed.cacheWrite)
   return (tokens * ((billed.cacheWrite > 0 ? cacheWrite : input) - cacheRead)) / 1_000_000
 }

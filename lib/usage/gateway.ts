@@ -30,7 +30,7 @@ function chargeOf({ at, session, folder, model, billed, plain, summary, isHeldOu
     ...{ tokens: { cacheWriteHour: 0, ...billed }, cost },
     saved: prices === undefined ? 0 : saved,
     savedTokens: saved / unit,
-    ...(lifetime !== undefined && { lifetime: { why: lifetime.why, saved: prices === undefined ? 0 : lifetime.savedTokens * unit, savedTokens: lifetime.savedTokens } }),
+    ...(lifetime !== undefined && { lifetime: { why: lifetime.why, saved: prices === undefined || isPlan === true ? 0 : lifetime.savedTokens * unit, savedTokens: lifetime.savedTokens } }),
     ...(isPlan === true && { plan: { sent: promptOf(billed), without: promptOf(isHeldOut ? billed : plain) + (isUsage(summary) ? promptOf(summary as Usage) : 0) } }),
   }
 }

@@ -1,6 +1,7 @@
 /**
- * Compares sessions that were left plain with those in which the context manager ran, by what a model call cost. Sessions
- * are of different lengths and calls of one session depend on each other, so the interval is a bootstrap over sessions.
+ * Compares sessions that were left plain with those in which the context manager ran, by what a model call cost: in dollars, and
+ * where a plan at a flat rate paid for it, in tokens of its prompt. Sessions are of different lengths and calls of one session
+ * depend on each other, so the interval is a bootstrap over sessions.
  */
 import { randomNumbers } from '../core/index.ts'
 import type { Charge } from './charges.ts'
@@ -9,12 +10,16 @@ import type { Charge } from './charges.ts'
 export interface Arm {
   sessions: number
   calls: number
-  /** Dollars for a call. */
+  /** The cost of a call, in the unit of the comparison. */
   perCall: number
 }
 
+/** The unit of a call's cost: dollars, or tokens of its prompt on a plan at a flat rate. */
+type CostUnit = 'dollars' | 'tokens'
+
 /** Both kinds beside each other. */
 export interface Comparison {
+  unit: CostUnit
   plain: Arm
   managed: Arm
   /** The cost of a call with the context manager, as a share of a plain one's; below 1 where it saved. */
@@ -29,32 +34,41 @@ const DRAWS = 2000
 interface Bill {
   cost: number
   calls: number
+}
+
+/** A session: its bill in each unit, and its kind. */
+interface SessionBills extends Record<CostUnit, Bill> {
   isManaged: boolean
   isHeldOut: boolean
 }
 
 /** Adds up charges by session, as they come. */
 export class HoldoutSums {
-  readonly #sessions = new Map<string, Bill>()
+  readonly #sessions = new Map<string, SessionBills>()
 
   /** Adds a charge. */
-  add({ session, cost, calls, isManaged, isHeldOut }: Charge): void {
-    const bill = this.#sessions.get(session) ?? { cost: 0, calls: 0, isManaged: false, isHeldOut: false }
-    bill.cost += cost ?? 0
-    bill.calls += cost === undefined ? 0 : calls
-    bill.isManaged ||= isManaged
-    bill.isHeldOut ||= isHeldOut
-    this.#sessions.set(session, bill)
+  add({ session, cost, plan, calls, isManaged, isHeldOut }: Charge): void {
+    const bills = this.#sessions.get(session) ?? { dollars: { cost: 0, calls: 0 }, tokens: { cost: 0, calls: 0 }, isManaged: false, isHeldOut: false }
+    const [bill, paid] = plan === undefined ? [bills.dollars, cost] : [bills.tokens, plan.sent]
+    bill.cost += paid ?? 0
+    bill.calls += paid === undefined ? 0 : calls
+    bills.isManaged ||= isManaged
+    bills.isHeldOut ||= isHeldOut
+    this.#sessions.set(session, bills)
   }
 
-  /** The comparison; undefined unless there are sessions of both kinds that cost something. */
-  comparison(): Comparison | undefined {
+  /** The comparisons, one for each unit in which there are sessions of both kinds that cost something. */
+  comparisons(): Comparison[] {
+    return (['dollars', 'tokens'] as const).flatMap((unit) => this.#comparison(unit) ?? [])
+  }
+
+  #comparison(unit: CostUnit): Comparison | undefined {
     // One that was left plain and then switched on is neither.
     const of = (isManaged: boolean): Bill[] =>
-      [...this.#sessions.values()].filter((bill) => bill.calls > 0 && bill.isManaged === isManaged && bill.isHeldOut !== isManaged)
+      [...this.#sessions.values()].filter((bills) => bills[unit].calls > 0 && bills.isManaged === isManaged && bills.isHeldOut !== isManaged).map((bills) => bills[unit])
     const [plain, managed] = [armOf(of(false)), armOf(of(true))]
     if (plain.sessions === 0 || managed.sessions === 0 || plain.perCall <= 0) return undefined
-    return { plain, managed, ratio: managed.perCall / plain.perCall, interval: intervalOf(of(false), of(true)) }
+    return { unit, plain, managed, ratio: managed.perCall / plain.perCall, interval: intervalOf(of(false), of(true)) }
   }
 }
 

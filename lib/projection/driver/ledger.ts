@@ -32,6 +32,8 @@ export interface PromptUsage {
 
 /** Prices of a million tokens, in dollars. 0 means unknown. */
 export interface PromptPrices extends Pick<PromptUsage, 'input' | 'cacheRead' | 'cacheWrite' | 'output'> {
+  /** A plan at a flat rate pays for the call, so that it counts in tokens. */
+  isPlan?: boolean
   /** The request asks to keep what it writes for an hour: so it is priced where the answer does not tell. `cacheWrite` is the usual price. */
   asksHour?: boolean
   /** Sizes above which the whole prompt costs more. */
@@ -67,10 +69,18 @@ const SAME = 0.05
 /** The share of its limit from which on a plain conversation counts as having been compacted together with ours. */
 const NEAR = 0.9
 
-/** The cost of a compaction to the plain conversation, in fresh tokens and dollars; and whether that one had none itself before. */
+/** Tokens of the prompts of calls for which a plan at a flat rate paid. */
+export interface PlanTokens {
+  sent: number
+  /** The same without us. */
+  without: number
+}
+
+/** The cost of a compaction to the plain conversation, in fresh tokens, dollars and tokens on a plan; and whether that one had none itself before. */
 interface Charged {
   tokens: number
   dollars: number
+  onPlan: number
   wasReal: boolean
 }
 
@@ -80,6 +90,8 @@ export class SavingLedger {
   saved = 0
   /** The same in dollars, as far as the models' prices are known. */
   dollars = 0
+  /** The calls for which a plan at a flat rate paid; undefined without one. */
+  plan: PlanTokens | undefined
   /** The last answered call. */
   last: Prompts | undefined
   readonly #sizes = new Map<string, number>()
@@ -107,9 +119,10 @@ export class SavingLedger {
   }
 
   /** Continues with the sums of a point. {@link SavingLedger.reset} has to follow. */
-  takeOver({ saved = 0, dollars = 0, last, prefix = 'kept', plain }: { saved?: number; dollars?: number; last?: Prompts; prefix?: Prefix; plain?: PlainSummary }): void {
+  takeOver({ saved = 0, dollars = 0, plan, last, prefix = 'kept', plain }: { saved?: number; dollars?: number; plan?: PlanTokens; last?: Prompts; prefix?: Prefix; plain?: PlainSummary }): void {
     this.saved = saved
     this.dollars = dollars
+    this.plan = plan
     this.last = last
     this.#prefix = prefix
     this.#request = undefined
@@ -160,14 +173,17 @@ export class SavingLedger {
     if (this.#estimated === undefined && (isAsked || isNear)) this.#compact(rule, prices)
     const charged = this.#estimated
     this.#estimated = undefined
+    const prompt = usage === undefined ? 0 : promptOf(usage)
     const isSame = charged === undefined ? isAsked && this.#plain.isReal : charged.wasReal && this.#plain.summary?.kept === real.kept
     if (isSame) {
       this.saved -= charged?.tokens ?? 0
       this.dollars -= charged?.dollars ?? 0
+      this.#send(prompt, prompt - (charged?.onPlan ?? 0), prices)
       this.#plain.adopt(real)
       this.#prefix = 'rewritten'
     } else {
       this.#gain(-paid, prices)
+      this.#send(prompt, 0, prices)
       this.#plain.passOver(real)
       this.touch()
     }
@@ -186,7 +202,7 @@ export class SavingLedger {
   answered(usage: PromptUsage, prices: PromptPrices, rule?: CompactionRule): void {
     const request = this.#request
     this.#request = undefined
-    const own = usage.input + usage.cacheRead + usage.cacheWrite
+    const own = promptOf(usage)
     if (request === undefined || own === 0 || request.own === 0) return
     this.#prefix = 'kept'
     const grown = this.#grownTo(request, own)
@@ -198,6 +214,7 @@ export class SavingLedger {
     const write = fresh === 0 ? written({ cacheWrite: 1 }, prices) : (usage.input * input + written(usage, prices)) / fresh
     const cost = (cached: number, all: number): number => (cached * cacheRead + (all - cached) * write) * factorAt(tiers, all) + (usage.output ?? 0) * outputAbove(all)
     this.#gain(cost(read, plain) - cost(usage.cacheRead, own), prices)
+    this.#send(own, plain, prices)
     const plainSize = this.#plain.size + request.plain - request.messages
     this.last = { own, plain, plainSize, ...(grown.characters > 0 && { grown }) }
     this.#answered = request.own
@@ -246,15 +263,23 @@ export class SavingLedger {
     const { input, output, tiers } = known(prices)
     const tokens = (characters: number): number => characters * this.#perCharacter
     const asked = done.asked.reduce((sum, one) => sum + tokens(one) * input * factorAt(tiers, tokens(one)), 0)
+    const onPlan = done.asked.reduce((sum, one) => sum + tokens(one), 0)
     const answered = done.answered.reduce((sum, one) => sum + tokens(one), 0) * output
     const [saved, dollars] = [this.saved, this.dollars]
     this.#gain(asked + answered, prices)
-    this.#estimated = { tokens: this.saved - saved, dollars: this.dollars - dollars, wasReal }
+    this.#send(0, onPlan, prices)
+    this.#estimated = { tokens: this.saved - saved, dollars: this.dollars - dollars, onPlan, wasReal }
   }
 
   #gain(cost: number, prices: PromptPrices): void {
     this.saved += cost / known(prices).input
-    if (prices.input > 0) this.dollars += cost / 1_000_000
+    if (prices.input > 0 && prices.isPlan !== true) this.dollars += cost / 1_000_000
+  }
+
+  /** Counts the prompt of a call on a plan: as it was sent, and as it would have been without us. */
+  #send(sent: number, without: number, { isPlan }: PromptPrices): void {
+    if (isPlan !== true) return
+    this.plan = { sent: (this.plan?.sent ?? 0) + sent, without: (this.plan?.without ?? 0) + without }
   }
 
   #set(key: string, own: number): void {
@@ -287,10 +312,14 @@ export class SavingLedger {
 /** The price of an answer's token in fresh input tokens, where prices are unknown. */
 const OUTPUT = 5
 
+function promptOf({ input, cacheRead, cacheWrite }: PromptUsage): number {
+  return input + cacheRead + cacheWrite
+}
+
 /** The cost of a call, in the prices' unit for a million tokens. */
 function answerCost(usage: PromptUsage, prices: PromptPrices): number {
   const { input, cacheRead, output, tiers } = known(prices)
-  const all = usage.input + usage.cacheRead + usage.cacheWrite
+  const all = promptOf(usage)
   return (usage.input * input + usage.cacheRead * cacheRead + written(usage, prices)) * factorAt(tiers, all) + (usage.output ?? 0) * output
 }
 
@@ -301,7 +330,7 @@ function written({ cacheWrite, cacheWrite1h }: Pick<PromptUsage, 'cacheWrite' | 
 }
 
 /** Prices with the usual ratios for what is unknown. */
-function known({ input, cacheRead, cacheWrite, output = 0, tiers = [], outputAbove = () => 0 }: PromptPrices): Required<Omit<PromptPrices, 'asksHour'>> {
+function known({ input, cacheRead, cacheWrite, output = 0, tiers = [], outputAbove = () => 0 }: PromptPrices): Required<Omit<PromptPrices, 'asksHour' | 'isPlan'>> {
   if (!(input > 0)) return { input: 1, cacheRead: 0.1, cacheWrite: 1, output: OUTPUT, tiers, outputAbove: () => 0 }
   const written = { cacheRead: cacheRead > 0 ? cacheRead : 0.1 * input, cacheWrite: cacheWrite > 0 ? cacheWrite : input }
   return { tiers, outputAbove, input, ...written, output: output > 0 ? output : OUTPUT * input }

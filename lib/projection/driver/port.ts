@@ -1,7 +1,7 @@
 /** The port between a host and a driver: what is new and visible, points to return to, and tools that bring text back. */
 import type { IncomingMessage, ModelCall, Plan } from '../../../index.js'
 import { UNKNOWN_PRICES } from '../../models/index.ts'
-import type { Prefix, Prompts } from './ledger.ts'
+import type { PlanTokens, Prefix, Prompts } from './ledger.ts'
 import type { PlainSummary } from './plain.ts'
 
 /** A new message, under the key by which host and engine know it. */
@@ -102,6 +102,8 @@ export interface Point {
   saved?: number
   /** The same in dollars, as far as the models' prices were known. */
   dollars?: number
+  /** The branch's calls for which a plan at a flat rate paid; absent: none. */
+  plan?: PlanTokens
   /** The branch's last answered call. */
   last?: Prompts
   /** The change to that call's prefix since then; absent: none. */
