@@ -103,6 +103,14 @@ describe('the estimate', () => {
     expect(found.agents[0]).toMatchObject({ sessions: 1, calls: 6, sample: { sessions: 0 } })
   })
 
+  test('reads the newest file also where the time for the sums was over before it began, unless all time is', async () => {
+    const late = { isReadingOver: () => true }
+    const found = await looked(copies(2), late)
+    expect(found).toMatchObject({ files: 2, read: 1 })
+    expect(found.agents[0]?.calls).toBeGreaterThan(0)
+    expect(await looked(copies(2), { ...late, isOver: () => true })).toMatchObject({ files: 2, read: 0 })
+  })
+
   test('compares only the beginning of a session that is cut off', async () => {
     let [all, looks] = [0, 0]
     const whole = (await looked(copies(1), { isOver: () => (all += 1) < 0 })).agents[0]

@@ -52,6 +52,7 @@ function report(found: Found, names: readonly string[]): string[] {
   const used = found.agents.filter(({ calls }) => calls > 0)
   const width = Math.min(100, widthOf(process.stdout))
   const here = names.length === 0 ? 'No coding agent that is known here is installed.' : `Installed: ${listed(names)}.`
+  if (used.length === 0 && found.read < found.files) return [...wrapped(`${here} There was no time to read recorded sessions; "usage" reads all ${found.files} files.`, width), '']
   if (used.length === 0) return [...wrapped(`${here} There are no recorded sessions in ${folderNames()}.`, width), '']
   const rows = used.map((agent) => [agent.agent, agent.sessions.toLocaleString('en-US'), agent.since === undefined ? '-' : dayOf(agent.since), dollars(agent.paid), estimateCell([agent], found)])
   const total = ['total', sumOf(used, 'sessions').toLocaleString('en-US'), '', dollars(sumOf(used, 'paid')), estimateCell(used, found)]
@@ -61,7 +62,7 @@ function report(found: Found, names: readonly string[]): string[] {
 
 function notes(found: Found, used: readonly AgentSessions[]): string[] {
   const { sessions, paid, saved } = sampleOf(found.agents)
-  const unpriced = sumOf(used, 'unpriced')
+  const [unpriced, onPlan] = [sumOf(used, 'unpriced'), sumOf(used, 'onPlan')]
   const managed = { paid: used.reduce((sum, one) => sum + one.managed.paid, 0), saved: used.reduce((sum, one) => sum + one.managed.saved, 0) }
   const share = paid > 0 ? saved / paid : 0
   const of = sessions === 1 ? 'the newest session' : `the newest ${sessions} sessions`
@@ -73,6 +74,7 @@ function notes(found: Found, used: readonly AgentSessions[]): string[] {
         : []),
     ...(managed.paid > 0 ? [`It ran in sessions that cost ${dollars(managed.paid)}, and saved ${dollars(managed.saved)} there by its own account.`] : []),
     ...(found.read < found.files ? [`These are the newest ${found.read} of ${found.files} session files; "usage" reads them all.`] : []),
+    ...(onPlan > 0 ? [`${onPlan.toLocaleString('en-US')} ${onPlan === 1 ? 'call was' : 'calls were'} made on a plan at a flat rate, and ${onPlan === 1 ? 'counts' : 'count'} as $0 here; "usage" has the tokens.`] : []),
     ...(unpriced > 0 ? [`${unpriced.toLocaleString('en-US')} calls are of models without known prices and count as $0.`] : []),
     ...(found.unreadable > 0 ? [`${found.unreadable === 1 ? 'One file or folder' : `${found.unreadable} files and folders`} could not be read, or held no session; "usage" names them.`] : []),
   ]
@@ -110,7 +112,7 @@ function advice({ agents }: Found, installed: readonly string[]): [what: string,
   return [isUsed ? ['Go on with:', 'pi-context-manager usage'] : ['Begin with:', begin], ...(used.length > 0 ? ([['In detail:', 'pi-context-manager replay --all']] as [string, string][]) : []), ['Commands:', 'pi-context-manager --help']]
 }
 
-function sumOf(agents: readonly AgentSessions[], name: 'sessions' | 'paid' | 'unpriced'): number {
+function sumOf(agents: readonly AgentSessions[], name: 'sessions' | 'paid' | 'unpriced' | 'onPlan'): number {
   return agents.reduce((sum, one) => sum + one[name], 0)
 }
 

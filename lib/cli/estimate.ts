@@ -14,6 +14,8 @@ export interface AgentSessions extends AgentFolder {
   calls: number
   /** Calls of models without known prices. */
   unpriced: number
+  /** Calls on a plan at a flat rate, as far as the context manager knows; no dollars were paid for them. */
+  onPlan: number
   /** When the first call was made, in milliseconds since the epoch; undefined if none has a time. */
   since: number | undefined
   /** Dollars that were paid. */
@@ -57,7 +59,7 @@ export async function estimated(folders: readonly AgentFolder[], gatewayFile: st
   const found: Found = { agents: [], files: 0, read: 0, unreadable: 0 }
   const files: File[] = []
   for (const folder of folders) {
-    const agent: AgentSessions = { ...folder, sessions: 0, calls: 0, unpriced: 0, since: undefined, paid: 0, managed: { paid: 0, saved: 0 }, sample: { sessions: 0, paid: 0, saved: 0 } }
+    const agent: AgentSessions = { ...folder, sessions: 0, calls: 0, unpriced: 0, onPlan: 0, since: undefined, paid: 0, managed: { paid: 0, saved: 0 }, sample: { sessions: 0, paid: 0, saved: 0 } }
     found.agents.push(agent)
     const paths = await allSessionFiles([folder.path], (_, error) => void (found.unreadable += error === undefined ? 0 : 1))
     for (const path of paths) {
@@ -81,19 +83,22 @@ async function readCosts(files: readonly File[], noted: NotedCalls, found: Found
   const sessions = new Map<AgentSessions, Set<string>>()
   const all = files.reduce((sum, { bytes }) => sum + bytes, 1)
   let done = 0
+  // The newest file also counts where the program has started late.
+  const isOver = (): boolean => limits.isReadingOver() && (found.read > 0 || limits.isOver())
   for (const file of files) {
-    if (limits.isReadingOver()) return
+    if (isOver()) return
     const { agent } = file
     let isManaged = false
     try {
       for await (const charge of chargesOf(await openAny(file.path), charged)) {
-        if (limits.isReadingOver()) break
+        if (isOver()) break
         const passed = noted.take(charge)
         isManaged ||= charge.isManaged || passed?.isManaged === true
         const own = sessions.get(agent) ?? new Set()
         sessions.set(agent, own.add(charge.session))
-        addCharge(agent, { ...charge, saved: passed?.saved ?? charge.saved }, isManaged)
-        file.paid += charge.cost ?? 0
+        const plan = passed?.plan ?? charge.plan
+        addCharge(agent, { ...charge, saved: passed?.saved ?? charge.saved, ...(plan !== undefined && { plan }) }, isManaged)
+        file.paid += plan === undefined ? (charge.cost ?? 0) : 0
         limits.progress((READING * done) / all, file.path)
       }
       agent.sessions = sessions.get(agent)?.size ?? 0
@@ -106,11 +111,15 @@ async function readCosts(files: readonly File[], noted: NotedCalls, found: Found
   }
 }
 
-function addCharge(agent: AgentSessions, { calls, cost, at, saved }: Charge, isManaged: boolean): void {
+function addCharge(agent: AgentSessions, { calls, cost, at, saved, plan }: Charge, isManaged: boolean): void {
   agent.calls += calls
+  if (at > 0) agent.since = Math.min(agent.since ?? at, at)
+  if (plan !== undefined) {
+    agent.onPlan += calls
+    return
+  }
   agent.paid += cost ?? 0
   if (calls > 0 && cost === undefined) agent.unpriced += calls
-  if (at > 0) agent.since = Math.min(agent.since ?? at, at)
   if (!isManaged) return
   agent.managed.paid += cost ?? 0
   agent.managed.saved += saved
