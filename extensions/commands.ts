@@ -22,7 +22,7 @@ const ACTIONS: Record<string, { does: string; run: Action }> = {
   },
   roll: { does: 'collapse everything that is old enough now', run: (host, ctx) => rollNow(host, ctx, before(ctx)) },
   undo: { does: 'show what the last roll collapsed as it was before', run: undoRoll },
-  why: { does: 'what broke the cached prefix at the last calls, who did it, and what that cost', run: why },
+  why: { does: 'what broke the prompt cache at the last calls, and what that cost', run: why },
   seen: { does: 'what the model sees in place of what Pi wrote: replaced, shortened, removed, added', run: seen },
 }
 

@@ -52,14 +52,16 @@ function aboutOf(row: Output, report: Report, recorded: string | undefined): str
   if (recorded !== undefined) {
     const lines = recorded === '' ? 0 : recorded.split('\n').length - (recorded.endsWith('\n') ? 1 : 0)
     const count = `${lines} ${lines === 1 ? 'line' : 'lines'}`
-    if (row.form === 'full') facts.push(`${count}, ${short(recorded.length / 4)} tokens`)
-    else facts.push(count, costOf(recorded.length / 4, report.tokenPrice))
+    const tokens = recorded.length * report.perCharacter
+    if (row.form === 'full') facts.push(`${count}, ${short(tokens)} tokens`)
+    else facts.push(count, costOf(tokens, report.tokenPrice))
   }
   return facts.join('; ')
 }
 
 function costOf(tokens: number, tokenPrice: number): string {
-  const price = tokenPrice > 0 ? ` (${money(tokens * tokenPrice)})` : ''
+  // Less than half a cent is not told.
+  const price = tokens * tokenPrice >= 0.005 ? ` (${money(tokens * tokenPrice)})` : ''
   return `bringing it back adds ${short(tokens)} tokens${price}`
 }
 

@@ -3,6 +3,7 @@ import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { Binding, LifetimeOption } from '../lib/models/index.ts'
 import { CacheLifetimes } from '../lib/projection/index.ts'
 import type { PromptUsage } from '../lib/projection/index.ts'
+import type { LifetimeChoice } from '../lib/ui/index.ts'
 
 /** The circumstances on which a choice depends, besides the request. */
 interface Circumstance {
@@ -32,6 +33,11 @@ export class SessionLifetimes {
     const { baseUrl: url, cost } = model
     const changed = this.#chosen.applied(payload, { url, paysByToken: !modelRegistry.isUsingOAuth(model), model: { input: cost.input, cacheRead: cost.cacheRead, binding }, warmedAt, ...moment })
     return changed === payload ? undefined : changed
+  }
+
+  /** The choice of the last request, and what the choices of this process have saved; undefined: as Pi asks. */
+  get chosen(): LifetimeChoice | undefined {
+    return this.#chosen.chosen
   }
 
   /** Takes what the answer says. Nothing follows from one that does not tell lifetimes apart. */

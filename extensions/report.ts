@@ -1,7 +1,8 @@
 /** The report on what fills the window, for the user. Reads the whole branch, so it is made only on request. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, RollReceipt } from '../index.js'
-import type { Held } from '../lib/ui/index.ts'
+import type { PlanTokens } from '../lib/projection/index.ts'
+import type { Held, LifetimeChoice } from '../lib/ui/index.ts'
 import type { Host } from './host.ts'
 import { shortName } from '../lib/ui/index.ts'
 import { nameOfObject } from './names.ts'
@@ -18,6 +19,8 @@ export interface Report {
   outputs: Output[]
   /** Tokens of the next request: as in Pi's footer if Pi knows, otherwise characters / 4. */
   contextTokens: number
+  /** Tokens for each character of a text in the window, as counted for `contextTokens`. */
+  perCharacter: number
   /** The receipt of a roll by hand now; undefined if it would collapse nothing. */
   roll: RollReceipt | undefined
   /** The model's window in tokens; 0 if unknown. */
@@ -30,6 +33,8 @@ export interface Report {
   cost: number
   /** The model is paid by a plan at a flat rate: what counts is tokens and room in the window. */
   isPlan: boolean
+  /** The session's calls on such a plan; undefined without one. */
+  plan: PlanTokens | undefined
   /** Every figure in `cost` was reported by a provider as charged. */
   isBilled: boolean
   /** Dollars for a fresh input token of the next call, written to the cache if the provider charges for that; 0 if unknown. */
@@ -45,6 +50,8 @@ export interface Report {
   receipts: RollReceipt[]
   /** The text that could leave the window and has not, with the reason; undefined if none could. */
   held: Held | undefined
+  /** The lifetime of the cache that was chosen for the last request; undefined: as Pi asks. */
+  lifetime: LifetimeChoice | undefined
   off: boolean
   /** The place of the store, and the writes that wait to be sent to it. */
   store: string
@@ -81,7 +88,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
   const model = physicalModel(ctx, last)
   const prices = model?.cost
   const isPlan = isOnPlan(ctx, model)
-  const { saved, dollars } = figures.ledger
+  const { saved, dollars, plan } = figures.ledger
   const isCounted = last === undefined || cachedShare !== undefined
   return {
     shares: look.shares
@@ -92,6 +99,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
       .map((one) => ({ ...one, tokens: one.tokens * scale, whole: one.whole * scale }))
       .sort(byForm),
     contextTokens,
+    perCharacter: scale / 4,
     roll: preview?.receipt,
     contextWindow: ctx.model?.contextWindow ?? 0,
     active: sets.activeSet.length,
@@ -100,6 +108,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
     cost,
     isBilled,
     isPlan,
+    plan,
     inputPrice: isPlan ? 0 : ((prices?.input ?? 0) * perCatalogueDollar) / 1e6,
     tokenPrice: isPlan ? 0 : (Math.max(prices?.input ?? 0, prices?.cacheWrite ?? 0) * perCatalogueDollar) / 1e6,
     saved: !isPlan && (dollars !== 0 || (prices?.input ?? 0) > 0) ? dollars : undefined,
@@ -107,6 +116,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
     uncounted: boundary.inSections ? 'the layout "sections" keeps no account' : isCounted ? undefined : 'the provider reports no token counts',
     receipts,
     held: await boundary.heldBack(ctx),
+    lifetime: boundary.circumstances.lifetimes.chosen,
     off: boundary.off,
     store: storeLine(host.place, state),
     storeHint: state.kind === 'sqlite' ? sizeHint(await bytesOf(host.place)) : undefined,

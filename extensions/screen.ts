@@ -12,7 +12,7 @@ import type { Report } from './report.ts'
 import { apportion, percentParts, short, shortParts } from './shares.ts'
 import { wrapped } from '../lib/ui/index.ts'
 import { callsBack } from '../lib/models/index.ts'
-import { costLine, heldLine, receiptLine, rollHint, savedLine } from './ui.ts'
+import { costLine, heldLine, lifetimeLine, receiptLine, rollHint, savedLine } from './ui.ts'
 
 /** The parts of the screen that are drawn besides the report. */
 export interface View {
@@ -86,6 +86,7 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
     return lines
   }
   const cost = take(asList(costLine(report)).flatMap((one) => wrapped(one, inner)).map((line) => theme.fg('muted', line)))
+  const lifetime = take(asList(lifetimeLine(report)).flatMap((one) => wrapped(one, inner)).map((line) => theme.fg('muted', line)))
   const detail = take(detailOf(view, inner).map((line) => theme.fg('muted', `  ${line}`)))
   const [above, below] = [take(['']), take([''])]
   const receipts = report.receipts.slice(-RECEIPTS).reverse()
@@ -97,7 +98,7 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
   const store = take([theme.fg('muted', `Store: ${report.store.replace(homedir(), '~')}`)])
   const hint = take(asList(report.storeHint).map((line) => theme.fg('warning', line)))
   const beforeHints = take([''])
-  const others = top.length + saved.length + cost.length + rolls.length + held.length + store.length + hint.length + above.length + below.length
+  const others = top.length + saved.length + cost.length + lifetime.length + rolls.length + held.length + store.length + hint.length + above.length + below.length
   const left = height - others - filter.length - detail.length - beforeHints.length - bottom.length
   const shown = Math.max(FEWEST_ROWS, left - (counted && view.rows.length > left ? 1 : 0))
   const list = listLines(view, inner, shown, theme)
@@ -106,6 +107,7 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
     ...above,
     ...saved,
     ...cost,
+    ...lifetime,
     ...rolls,
     ...held,
     ...store,

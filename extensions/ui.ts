@@ -2,7 +2,7 @@
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { RollReceipt } from '../index.js'
 import type { SavingLedger } from '../lib/projection/index.ts'
-import { heldStatus, heldText, paidText, savingText, shareText } from '../lib/ui/index.ts'
+import { heldStatus, heldText, lifetimeText, paidText, savingText, shareText } from '../lib/ui/index.ts'
 import type { Held, Savings } from '../lib/ui/index.ts'
 import type { Host } from './host.ts'
 import { longWait } from './place.ts'
@@ -59,6 +59,8 @@ export function reportLines(report: Report): string[] {
   lines.push(savedLine(report))
   const cost = costLine(report)
   if (cost !== undefined) lines.push(cost)
+  const lifetime = lifetimeLine(report)
+  if (lifetime !== undefined) lines.push(lifetime)
   for (const receipt of report.receipts) lines.push(`  Roll: ${receiptLine(receipt)}`)
   const seen = outputs.filter(isInWindow)
   const asLines = outputs.filter((one) => one.form === 'line' && !isInWindow(one)).length
@@ -78,20 +80,25 @@ export function reportLines(report: Report): string[] {
 
 /** Returns what was saved so far, and which share of what plain Pi would have cost. */
 export function savedLine(report: Report): string {
-  const { saved, savedTokens, uncounted, receipts } = report
+  const { saved, savedTokens, isPlan, plan, uncounted, receipts } = report
   if (uncounted !== undefined) return `What was saved is not known: ${uncounted}.`
-  if (Math.round(savedTokens) === 0) return `Nothing saved yet: ${receipts.length === 0 ? 'nothing has been worth collapsing' : 'what has collapsed shows at the next call'}.`
+  if (Math.round(isPlan && plan !== undefined ? plan.without - plan.sent : savedTokens) === 0) return `Nothing saved yet: ${receipts.length === 0 ? 'nothing has been worth collapsing' : 'what has collapsed shows at the next call'}.`
   const account = accountOf(report)
   // Less than a cent is told in tokens.
-  const isMoney = saved !== undefined && Math.abs(saved) >= 0.005
-  const text = isMoney && account !== undefined ? shareText(account, money) : savingText(savedTokens, (some) => `${short(some)} input tokens`)
+  const isWorth = isPlan || (saved !== undefined && Math.abs(saved) >= 0.005)
+  const text = isWorth && account !== undefined ? shareText(account, isPlan ? tokensText : money) : savingText(savedTokens, (some) => `${short(some)} input tokens`)
   return capital(text)
 }
 
-/** The session's account in dollars; undefined while there is nothing to compare, or without prices. */
-function accountOf({ saved, savedTokens, cost, uncounted }: Report): Savings | undefined {
-  if (uncounted !== undefined || saved === undefined || Math.round(savedTokens) === 0) return undefined
-  return { paid: cost, without: cost + saved }
+/** The session's account: in dollars, or in tokens of its prompts on a plan; undefined while there is nothing to compare, or without prices. */
+function accountOf({ saved, savedTokens, cost, isPlan, plan, uncounted }: Report): Savings | undefined {
+  if (uncounted !== undefined) return undefined
+  if (isPlan) return plan === undefined || Math.round(plan.without - plan.sent) === 0 ? undefined : { paid: plan.sent, without: plan.without }
+  return saved === undefined || Math.round(savedTokens) === 0 ? undefined : { paid: cost, without: cost + saved }
+}
+
+function tokensText(count: number): string {
+  return `${short(count)} tokens`
 }
 
 /** Returns why text that could leave the window is still there. */
@@ -107,13 +114,22 @@ export function costLine(report: Report): string | undefined {
   const { cachedShare, cost, isPlan, contextTokens, contextWindow } = report
   const account = accountOf(report)
   const parts: string[] = []
-  if (isPlan && contextWindow > 0) parts.push(`On a plan at a flat rate: ${roomText(contextTokens, contextWindow)}`)
-  else if (cost > 0 && !isPlan) parts.push(account === undefined ? `Paid ${money(cost)}` : capital(paidText(account, money)))
+  if (isPlan && contextWindow > 0) {
+    const sent = account === undefined ? '' : `${paidText(account, tokensText, 'sent')} · `
+    parts.push(`On a plan at a flat rate: ${sent}${roomText(contextTokens, contextWindow)}`)
+  } else if (cost > 0 && !isPlan) parts.push(account === undefined ? `Paid ${money(cost)}` : capital(paidText(account, money)))
   if (cachedShare !== undefined) {
     const why = cachedShare < LOW_SHARE ? ' (/context why)' : ''
     parts.push(`${parts.length === 0 ? 'Last' : 'last'} call ${percent(cachedShare)} from the cache${why}`)
   }
   return parts.length === 0 ? undefined : parts.join(' · ')
+}
+
+/** Returns the lifetime of the cache that was chosen, why, and what that has saved; undefined where it is as Pi asks. */
+export function lifetimeLine({ lifetime, inputPrice }: Report): string | undefined {
+  if (lifetime === undefined) return undefined
+  const isMoney = Math.abs(lifetime.savedTokens * inputPrice) >= 0.005
+  return `The cache's lifetime: ${lifetimeText(lifetime, (some) => `about ${isMoney ? money(some * inputPrice) : `${short(some)} input tokens`}`)}.`
 }
 
 /** If the last call read less than this from the cache, the user will want to know why. */
@@ -147,8 +163,9 @@ function roomText(tokens: number, window: number): string {
 }
 
 /** Returns what was saved or cost more, in dollars if prices are known and paid; undefined if it is not worth mentioning. */
-function savings({ saved, dollars }: SavingLedger, isPlan: boolean): string | undefined {
-  if (dollars === 0 || isPlan) return Math.abs(saved) >= 1000 ? savingText(saved, (some) => `${short(some)} tokens`) : undefined
+function savings({ saved, dollars, plan }: SavingLedger, isPlan: boolean): string | undefined {
+  if (isPlan && plan !== undefined) return Math.abs(plan.without - plan.sent) >= 1000 ? savingText(plan.without - plan.sent, tokensText) : undefined
+  if (dollars === 0 || isPlan) return Math.abs(saved) >= 1000 ? savingText(saved, tokensText) : undefined
   return Math.abs(dollars) >= 0.005 ? savingText(dollars, money) : undefined
 }
 

@@ -32,7 +32,8 @@ interface Figures {
 }
 
 /** The account in words, as every surface has it. */
-const ACCOUNT = /[Ss]aved \$(?<saved>[\d.]+) \((?<share>\d+) %\): paid \$(?<paid>[\d.]+), without pi-context-manager \$(?<without>[\d.]+)/
+// On a page, a figure and its percent sign are not divided.
+const ACCOUNT = /[Ss]aved \$(?<saved>[\d.]+) \((?<share>\d+)[ \u00A0]%\): paid \$(?<paid>[\d.]+), without pi-context-manager \$(?<without>[\d.]+)/
 
 function figuresIn(text: string): Figures | undefined {
   const { paid = '', without = '', saved = '', share = '' } = ACCOUNT.exec(text)?.groups ?? {}
@@ -107,7 +108,7 @@ test.each(Object.entries(AGENTS))('%s, through the gateway', async (_name, agent
   const { paid, without, saved, share } = figures
   const { regions } = draw(gateway.ledger.sessions, gateway.ledger.sessions[0], undefined)
   expect(figuresIn(regions['totals']!)).toEqual(figures)
-  expect(regions['figures']).toContain(`<b>${share} %</b><span>saved, estimated`)
+  expect(regions['figures']).toContain(`<b>${share}\u00A0%</b><span>saved, estimated`)
   const [, figure = '', would = ''] = /<b>\$([\d.]+)<\/b><span>paid; without pi-context-manager \$([\d.]+)/.exec(regions['figures']!) ?? []
   // The figure has more digits than the sum: rounding it again could be a cent off.
   expect([Math.abs(Number(figure) - charged) < 0.005, Math.abs(Number(would) - Number(without)) < 0.0051]).toEqual([true, true])

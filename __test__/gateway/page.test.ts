@@ -124,7 +124,7 @@ describe('the page', () => {
     const { rolls, calls } = gateway.ledger.sessions[0]!
     expect(rolls.length).toBeGreaterThan(0)
     expect(regions.rolls.split('<li>').length - 1).toBe(rolls.length)
-    expect(regions.figures).toMatch(/\d+ %<\/b><span>saved, estimated/)
+    expect(regions.figures).toMatch(/\d+\u00A0%<\/b><span>saved, estimated/)
     expect(regions.window).toContain('references')
     expect(regions.seen).toMatch(/The last request has [\d.]+k tokens in place of the agent's [\d.]+k/)
     const changes = Object.values<string>(lists.changes.rows)

@@ -8,7 +8,7 @@ import { cleanUp, startRpc } from '../../rig/pi.ts'
 import { markerRefusal, markersOf } from '../../rig/markers.ts'
 import { random } from '../../rig/random.ts'
 import { calls } from '../../rig/reply.ts'
-import { lines, put, setUp } from './support.ts'
+import { command, lines, put, setUp } from './support.ts'
 import type { Setting } from './support.ts'
 
 afterEach(cleanUp)
@@ -88,6 +88,18 @@ describe('the rule', () => {
     expect([at(0), at(30), at(95)]).toEqual(['5m 5m 5m', '5m 5m 5m', '1h 1h 1h'])
   })
 
+  test('the choice is told with what it has saved, until the provider gives another lifetime', () => {
+    const own = new SessionLifetimes('5m')
+    expect(own.chosen).toBeUndefined()
+    own.changed(payload('1h'), context(), MOMENT)
+    expect(own.chosen).toEqual({ why: 'five minutes, as you have set', savedTokens: 0 })
+    own.answered({ input: 0, cacheRead: 0, cacheWrite: 8_000, cacheWrite1h: 0 })
+    expect(own.chosen).toEqual({ why: 'five minutes, as you have set', savedTokens: 6_000 })
+    own.changed(payload('1h', 3), context(), { ...MOMENT, at: 1, isNew: false })
+    own.answered({ input: 0, cacheRead: 8_000, cacheWrite: 100, cacheWrite1h: 100 })
+    expect(own.chosen).toBeUndefined()
+  })
+
   test('an answer that gives another lifetime ends the choices, and one that tells none does not', () => {
     const own = new SessionLifetimes('1h')
     own.changed(payload(undefined), context(), MOMENT)
@@ -138,15 +150,16 @@ async function pi(context: object, env: Record<string, string>, isAnthropic: boo
 }
 
 describe('Pi', () => {
-  test.each<[string, object, Record<string, string>, boolean, string]>([
-    ['on an hour at Anthropic asks for it in tools and system', {}, { PI_CACHE_RETENTION: 'long' }, true, '1h 1h 5m'],
-    ['at Anthropic asks for what the user has set', { cacheLifetime: '1h' }, {}, true, '1h 1h 1h'],
-    ['asks another provider for nothing, whatever is set', { cacheLifetime: '1h' }, {}, false, '5m 5m 5m'],
-  ])('%s', async (_, context, env, isAnthropic, wanted) => {
+  test.each<[string, object, Record<string, string>, boolean, string, RegExp]>([
+    ['on an hour at Anthropic asks for it in tools and system', {}, { PI_CACHE_RETENTION: 'long' }, true, '1h 1h 5m', /The cache's lifetime: system and tools are kept for an hour; the conversation, which rolls rewrite, for five minutes(?:; that has saved about .* so far)?\./],
+    ['at Anthropic asks for what the user has set', { cacheLifetime: '1h' }, {}, true, '1h 1h 1h', /The cache's lifetime: an hour, as you have set\./],
+    ['asks another provider for nothing, whatever is set', { cacheLifetime: '1h' }, {}, false, '5m 5m 5m', /^(?![^]*lifetime)/],
+  ])('%s', async (_, context, env, isAnthropic, wanted, told) => {
     const { server, home, load } = await pi(context, env, isAnthropic)
     for (let n = 0; n < 4; n += 1) put(home, `f${n}.txt`, lines(`f${n}`, 40))
     const rpc = await startRpc(load)
     for (let round = 0; round < 2; round += 1) await rpc.prompt(`round ${round}`)
+    expect((await command(rpc, '/context')).join('\n')).toMatch(told)
     const bodies = server.requests.map(({ raw }) => JSON.parse(String(raw)))
     expect(bodies.length).toBe(4)
     for (const body of bodies) {

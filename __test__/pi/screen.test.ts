@@ -43,6 +43,7 @@ const report: Report = {
   ],
   outputs: Array.from({ length: 60 }, (_, index) => output(index)),
   contextTokens: 41_400,
+  perCharacter: 0.25,
   roll: { items: 3, removedTokens: 12_000, cost: 9000, gain: 1200, paysBackAfterCalls: 8, reason: 'asked' },
   inputPrice: 3e-6,
   contextWindow: 200_000,
@@ -52,11 +53,13 @@ const report: Report = {
   cost: 0.46,
   isBilled: false,
   isPlan: false,
+  plan: undefined,
   tokenPrice: 3.75e-6,
   saved: 0.59,
   uncounted: undefined,
   savedTokens: 196_000,
   held: undefined,
+  lifetime: undefined,
   receipts: [1, 2, 3, 4].map((items) => ({
     items,
     removedTokens: 9000,
@@ -79,6 +82,7 @@ function draw(width: number, height: number, view: Partial<View> = {}, some: Par
 const WIDTHS = [60, 80, 100, 140, 180]
 /** Rows that Pi's footer leaves of 16 to 50. */
 const HEIGHTS = [13, 16, 21, 27, 37, 47]
+const CHOSEN = { why: 'system and tools are kept for an hour; the conversation, which rolls rewrite, for five minutes', savedTokens: 40_000 }
 const SIZES = WIDTHS.flatMap((width) => HEIGHTS.map((height): [number, number] => [width, height]))
 
 describe('the screen at every size', () => {
@@ -115,6 +119,9 @@ describe('the screen at every size', () => {
     const text = lines.join('\n')
     expect(lines.length).toBeLessThanOrEqual(height)
     for (const part of ['Context 41k', 'tool outputs', 'Saved $0.59', '/file  (32/60)', '→', 'pinned.', 'esc close']) expect(text).toContain(part)
+    const chosen = draw(width, height, { selected: 31, filter: '/file', message }, { lifetime: CHOSEN })
+    expect(chosen.length).toBeLessThanOrEqual(height)
+    for (const line of chosen) expect(line).not.toMatch(/lifetime.*…/)
   })
 
   test.each([
@@ -201,6 +208,10 @@ describe('the screen at every size', () => {
     ['a price without a catalogue', {}, { inputPrice: 0 }, ['r roll 12k, for 9.0k once'], []],
     ['a roll that is free', {}, { roll: { items: 1, removedTokens: 800, cost: 0, gain: 80, reason: 'asked' } }, ['r roll 800, free'], []],
     ['no window', {}, { contextWindow: 0 }, ['Context 41k tokens'], ['free']],
+    ['a chosen lifetime of the cache', {}, { lifetime: { why: 'five minutes, as you have set', savedTokens: 20_000 } }, ["The cache's lifetime: five minutes, as you have set; that has saved about $0.06 so far."], []],
+    ['one that has cost more, without prices', {}, { inputPrice: 0, lifetime: { why: 'an hour for all', savedTokens: -2000 } }, ["The cache's lifetime: an hour for all; that has cost about 2.0k input tokens more so far."], []],
+    ['one that has changed nothing yet', {}, { lifetime: { why: 'an hour, as you have set', savedTokens: 0.3 } }, ["The cache's lifetime: an hour, as you have set."], []],
+    ['a lifetime as Pi asks', {}, {}, [], ['lifetime']],
     ['a low share from the cache', {}, { cachedShare: 0.1 }, ['/context why'], []],
   ])('%s', (_name, view, some, has, hasNot) => {
     const text = draw(100, 40, view, some).join('\n')

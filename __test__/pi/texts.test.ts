@@ -101,6 +101,7 @@ describe('texts for the person', () => {
       { ...output, id: 'gh', form: 'line', pinned: false },
       { ...output, id: 'ij', form: 'line', pinned: false, back: 'there', tokens: 900 },
     ],
+    perCharacter: 0.25,
     contextTokens: 41_000,
     roll: { ...receipt, items: 1, removedTokens: 2000, reason: 'asked' },
     inputPrice: 0,
@@ -111,11 +112,13 @@ describe('texts for the person', () => {
     cost: 1.16,
     isBilled: false,
     isPlan: false,
+    plan: undefined,
     tokenPrice: 0,
     saved: 0.84,
     savedTokens: 280_000,
     uncounted: undefined,
     held: undefined,
+    lifetime: undefined,
     receipts: [receipt],
     off: true,
     store: '/data/context.db',
@@ -170,6 +173,13 @@ describe('texts for the person', () => {
     expect(text).not.toContain('$')
     expect(text).toContain('Saved 280k input tokens')
     expect(text).toContain('On a plan at a flat rate: room for 159k tokens · last call 94 % from the cache')
+    const counted = { ...report, isPlan: true, saved: undefined, plan: { sent: 600_000, without: 1_000_000 } }
+    const lines = reportLines(counted).join('\n')
+    expect(lines).not.toContain('$')
+    expect(lines).toContain('Saved 400k tokens (40 %)')
+    expect(lines).toContain('On a plan at a flat rate: sent 600k tokens, without pi-context-manager 1.0M tokens · room for 159k tokens · last call 94 % from the cache')
+    // With a key again, dollars count.
+    expect(reportLines({ ...counted, isPlan: false, saved: 0.84 }).join('\n')).toContain('Saved $0.84 (42 %)')
   })
 
   test('a low share from the cache points to the explanation', () => {

@@ -1,9 +1,9 @@
-/** A summary of a gateway's work, in a line or two for the terminal. */
-import { heldText } from '../ui/index.ts'
+/** A summary of a gateway's work, in a few lines for the terminal. */
+import { heldText, lifetimeText } from '../ui/index.ts'
 import type { Held } from '../ui/index.ts'
 import { hostTitle } from '../host-tools/index.ts'
 import type { HostName } from '../host-tools/index.ts'
-import type { BillLedger } from '../gateway/index.ts'
+import type { BillLedger, SessionSums } from '../gateway/index.ts'
 import { accountLine, accountOf, savedShare } from '../gateway/index.ts'
 
 /** The lines; none if no request has gone through. `held`: what is held back where most is, and why. */
@@ -24,5 +24,13 @@ export function summaryOf(ledger: BillLedger, held?: Held): string[] {
           ? 'nothing was saved, because nothing was worth collapsing'
           : `nothing was saved. ${heldText(held)}`
         : `${saved} (estimated)`
-  return [`pi-context-manager: ${requests} ${requests === 1 ? 'request' : 'requests'} of ${host}, ${rolls} ${rolls === 1 ? 'roll' : 'rolls'}; ${share}`, ...left]
+  return [`pi-context-manager: ${requests} ${requests === 1 ? 'request' : 'requests'} of ${host}, ${rolls} ${rolls === 1 ? 'roll' : 'rolls'}; ${share}`, ...lifetimeLines(edited), ...left]
+}
+
+/** The lifetime that was chosen for the latest session, and what the choices of all have saved or cost; none if that is nothing. */
+function lifetimeLines(sessions: readonly SessionSums[]): string[] {
+  const chosen = sessions.flatMap(({ lifetime }) => lifetime ?? [])
+  const savedTokens = Math.round(chosen.reduce((sum, one) => sum + one.savedTokens, 0))
+  const latest = chosen.at(-1)
+  return latest === undefined || savedTokens === 0 ? [] : [`pi-context-manager: the cache's lifetime: ${lifetimeText({ why: latest.why, savedTokens })}`]
 }

@@ -51,6 +51,15 @@ export class CacheLifetimes {
     this.#rule = new ConversationLifetimes(option)
   }
 
+  /**
+   * The choice of the last request, in words, and an estimate of what the choices have saved so far against the host's own markers, in
+   * fresh input tokens. Undefined: as the host asks.
+   */
+  get chosen(): { why: string; savedTokens: number } | undefined {
+    const choice = this.#rule.last
+    return choice === undefined ? undefined : { why: choice.why, savedTokens: this.#rule.savedTokens }
+  }
+
   /** For how many milliseconds the last request asks to keep the conversation: `cacheTtlMs` of the model. Undefined: as the host asks. */
   get conversationMs(): number | undefined {
     const choice = this.#rule.last

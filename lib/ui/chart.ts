@@ -25,6 +25,11 @@ export function escape(text: string): string {
   return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`)
 }
 
+/** Escapes our own sentences and figures for HTML: a number and its percent sign stay on one line. */
+export function prose(text: string): string {
+  return escape(text).replaceAll(/(\d) %/g, '$1\u00A0%')
+}
+
 /** Lines over the calls of a session. `format` writes a value at the axis. */
 export function lineChart(
   title: string,

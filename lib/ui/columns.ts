@@ -43,7 +43,8 @@ export function middleCut(text: string, most: number): string {
 /** A text in lines of at most `most` characters, cut between words. `indent` precedes all lines but the first. */
 export function wrapped(text: string, most: number, indent = ''): string[] {
   const lines: string[] = []
-  for (const word of text.split(' ')) {
+  // A number keeps its percent sign.
+  for (const word of text.split(/ (?!%)/)) {
     const last = lines.at(-1)
     if (last === undefined || last.length + 1 + word.length > most) lines.push(last === undefined ? word : indent + word)
     else lines[lines.length - 1] = `${last} ${word}`

@@ -1,10 +1,12 @@
 /** Words, numbers, tables, charts and colours that screens and pages share. Other folders import only this file. */
 export { bounded, changedLines } from './changed-lines.ts'
-export { bars, escape, lineChart, timeline, toolClass } from './chart.ts'
+export { bars, escape, lineChart, prose, timeline, toolClass } from './chart.ts'
 export { columns, fitted, middleCut, widthOf, wrapped } from './columns.ts'
 export { dayOf } from './day.ts'
 export { heldStatus, heldText } from './held-back.ts'
 export type { Held } from './held-back.ts'
+export { lifetimeText } from './lifetime.ts'
+export type { LifetimeChoice } from './lifetime.ts'
 export { LARGE_BYTES, shortened, shortName, size, subject, when } from './names.ts'
 export { writePrivately } from './private.ts'
 export { changeLines, requestChanges, sizes } from './request-changes.ts'

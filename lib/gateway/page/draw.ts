@@ -1,6 +1,6 @@
 /** The page as HTML: regions that are replaced as a whole, and lists whose rows are replaced one by one. */
 import { basename } from 'node:path'
-import { escape, heldText, lineChart, ROLL_REASONS, savingText, shortened, tokens } from '../../ui/index.ts'
+import { escape, heldText, lifetimeText, lineChart, prose, ROLL_REASONS, savingText, shortened, tokens } from '../../ui/index.ts'
 import { changeRows, changesText } from './changes.ts'
 import { hostTitle } from '../../host-tools/index.ts'
 import type { HostName } from '../../host-tools/index.ts'
@@ -44,7 +44,7 @@ function nothing(): Record<string, string> {
 }
 
 function sessionRegions(selected: SessionSums, look: Look | undefined, name: string): Record<string, string> {
-  return { head: head(selected, look, name), figures: figures(selected, look), chart: chart(selected), window: windowOf(look), seen: changesText(look), rolls: rolls(selected, look), breaks: lifetimeText(selected) + lossesText(selected) + breaks(selected) }
+  return { head: head(selected, look, name), figures: figures(selected, look), chart: chart(selected), window: windowOf(look), seen: changesText(look), rolls: rolls(selected, look), breaks: chosenLifetime(selected) + lossesText(selected) + breaks(selected) }
 }
 
 function totals(sessions: readonly SessionSums[]): string {
@@ -52,7 +52,7 @@ function totals(sessions: readonly SessionSums[]): string {
   const requests = sessions.reduce((sum, one) => sum + one.requests, 0)
   const account = accountLine(sessions.filter(({ isHeldOut }) => !isHeldOut))
   const saved = account === undefined ? '' : `; ${account} (estimated)`
-  return `${count(sessions.length, 'session')}, ${count(requests, 'request')}${saved}`
+  return prose(`${count(sessions.length, 'session')}, ${count(requests, 'request')}${saved}`)
 }
 
 /** A session in the list. `name` is the short one, which commands take. */
@@ -61,7 +61,7 @@ function sessionRow(sums: SessionSums, name: string, isSelected: boolean): strin
   const saved = isHeldOut ? 'held out' : savedText(accountShown(sums))
   const id = name.slice(name.indexOf(':') + 1)
   const about = [basename(folder), prompt === '' ? '' : id].filter((part) => part !== '').map((part) => `${escape(part)}, `)
-  return `<button type="button" data-session="${escape(session)}" aria-pressed="${isSelected}" title="${escape(session)}"><b>${escape(hostTitle(host as HostName))}</b> <time data-at="${lastAt}">${clock(lastAt)}</time><span>${escape(prompt === '' ? id : prompt)}</span><small>${about.join('')}${count(requests, 'call')}${saved === '' ? '' : `, ${saved}`}</small></button>`
+  return `<button type="button" data-session="${escape(session)}" aria-pressed="${isSelected}" title="${escape(session)}"><b>${escape(hostTitle(host as HostName))}</b> <time data-at="${lastAt}">${clock(lastAt)}</time><span>${escape(prompt === '' ? id : prompt)}</span><small>${about.join('')}${prose(`${count(requests, 'call')}${saved === '' ? '' : `, ${saved}`}`)}</small></button>`
 }
 
 function savedText(account: Savings): string {
@@ -101,7 +101,7 @@ function roomOf(look: Look | undefined): string[] {
 }
 
 function card(figure: string, text: string): string {
-  return `<div><b>${escape(figure)}</b><span>${escape(text)}</span></div>`
+  return `<div><b>${prose(figure)}</b><span>${prose(text)}</span></div>`
 }
 
 function chart({ calls }: SessionSums): string {
@@ -119,7 +119,7 @@ function chart({ calls }: SessionSums): string {
 function windowOf(look: Look | undefined): string {
   if (look === undefined || look.shares.length === 0) return ''
   const { shares, contextTokens, contextWindow } = look
-  const of = contextWindow > 0 ? ` of ${tokens(contextWindow)} (${percent(contextTokens / contextWindow)})` : ''
+  const of = contextWindow > 0 ? prose(` of ${tokens(contextWindow)} (${percent(contextTokens / contextWindow)})`) : ''
   let at = 0
   const pieces = shares.map(({ name, tokens: size }) => {
     const width = (100 * size) / contextTokens
@@ -127,7 +127,7 @@ function windowOf(look: Look | undefined): string {
     at += width
     return piece
   })
-  const rows = shares.map(({ name, tokens: size }) => `<tr><td><i class="key ${classOf(name)}"></i>${escape(name)}</td><td class="n">${tokens(size)}</td><td class="n">${percent(size / contextTokens)}</td></tr>`)
+  const rows = shares.map(({ name, tokens: size }) => `<tr><td><i class="key ${classOf(name)}"></i>${escape(name)}</td><td class="n">${tokens(size)}</td><td class="n">${prose(percent(size / contextTokens))}</td></tr>`)
   return `<figure><figcaption>What fills the window: about ${tokens(contextTokens)} tokens${of}</figcaption><svg class="shares" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">${pieces.join('')}</svg><table>${rows.join('')}</table></figure>`
 }
 
@@ -150,20 +150,17 @@ function receiptText({ items, removedTokens, cost, gain, paysBackAfterCalls, rea
 }
 
 /** The lifetime of the cache, if the gateway chose one. */
-function lifetimeText({ lifetime }: SessionSums): string {
-  if (lifetime === undefined) return ''
-  const { why, savedTokens } = lifetime
-  const saved = savedTokens === 0 ? '' : ` ${savedTokens > 0 ? 'Saved' : 'Lost'} so far by that: about ${tokens(Math.abs(savedTokens))} fresh tokens.`
-  return `<p>The cache's lifetime: ${escape(why)}.${saved}</p>`
+function chosenLifetime({ lifetime }: SessionSums): string {
+  return lifetime === undefined ? '' : `<p>The cache's lifetime: ${prose(lifetimeText(lifetime))}.</p>`
 }
 
-const WHO = { roll: 'a roll', host: 'the agent', model: 'another model', time: 'time', unknown: 'the provider' } as const
+const CAUSES = { roll: 'a roll', host: 'the agent', model: 'another model', time: 'time', unknown: 'the provider' } as const
 
 /** The cache's losses in all, by cause, and the number of finds. */
 function lossesText({ cache, isPriced, isPlan }: SessionSums): string {
-  const by = (Object.keys(WHO) as (keyof typeof WHO)[]).flatMap((who) => {
-    const sum = cache.losses[who]
-    return sum === undefined ? [] : [`${WHO[who]} ${sum.count} (${tokens(sum.tokens)} tokens, ${money(sum.cost, isPriced && !isPlan)})`]
+  const by = (Object.keys(CAUSES) as (keyof typeof CAUSES)[]).flatMap((cause) => {
+    const sum = cache.losses[cause]
+    return sum === undefined ? [] : [`${CAUSES[cause]} ${sum.count} (${tokens(sum.tokens)} tokens, ${money(sum.cost, isPriced && !isPlan)})`]
   })
   const found = CALL_KINDS.map((kind) => {
     const all = PAUSES.map((pause) => cache.counts[kind][pause])
@@ -176,10 +173,10 @@ function lossesText({ cache, isPriced, isPlan }: SessionSums): string {
 
 function breaks({ calls }: SessionSums): string {
   const broken = calls.filter((call) => call.broken !== undefined).slice(-MOST_BREAKS)
-  if (broken.length === 0) return '<p class="dim">Nobody: each call has found in the cache what the one before it had sent.</p>'
+  if (broken.length === 0) return '<p class="dim">Nothing: each call has found in the cache what the one before it had sent.</p>'
   const rows = broken.toReversed().map(({ number, broken: found }) => {
     const { by, tokens: size, causes } = found as NonNullable<Call['broken']>
-    return `<li><span class="dim">call ${number}</span> <b>${WHO[by]}</b>, ${tokens(size)} tokens read again. ${causes.map(escape).join(' ')}</li>`
+    return `<li><span class="dim">call ${number}</span> <b>${CAUSES[by]}</b>, ${tokens(size)} tokens read again. ${causes.map(escape).join(' ')}</li>`
   })
   return `<ul>${rows.join('')}</ul>`
 }
@@ -198,7 +195,7 @@ function callRow({ number, at, status, isAborted, isEdited, isAside, headMs, bil
   const said = isAborted ? 'aborted' : status === 200 ? '' : status === 0 ? 'no answer' : String(status)
   const marks = [said, roll === undefined ? '' : 'roll', broken === undefined ? '' : 'cache broken', isAside ? 'aside' : '', isEdited ? '' : 'unchanged'].filter((word) => word !== '')
   const size = (usage: Usage | undefined): string => (usage === undefined ? '–' : tokens(promptOf(usage)))
-  const read = billed === undefined ? '–' : percent(billed.cacheRead / Math.max(1, promptOf(billed)))
+  const read = billed === undefined ? '–' : prose(percent(billed.cacheRead / Math.max(1, promptOf(billed))))
   const cost = billed === undefined || isPlan ? '–' : money(inputCost(billed, model) + answerCost(billed, model), modelNamed(model).input > 0)
   return `<td class="n">${number}</td><td>${clock(at)}</td><td class="n">${size(billed)}</td><td class="n">${size(plain)}</td><td class="n wide">${read}</td><td class="n">${cost}</td><td class="n wide">${Math.round(headMs)} ms</td><td>${escape(marks.join(', '))}</td>`
 }

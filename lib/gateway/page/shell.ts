@@ -19,7 +19,7 @@ export function shell(nonce: string): string {
 <div class="rows"><table><colgroup><col><col class="state"><col class="size"><col class="acts"></colgroup><thead><tr><th>output</th><th>in the window</th><th class="n">tokens</th><th></th></tr></thead><tbody id="outputs" data-row="tr"></tbody></table></div></section>
 <section><h3>What the model sees</h3><div id="seen"></div><div id="changes" data-row="details"></div></section>
 <section><h3>Rolls</h3><div id="rolls"></div></section>
-<section><h3>Who broke the cache?</h3><div id="breaks"></div></section>
+<section><h3>What broke the cache</h3><div id="breaks"></div></section>
 <section><h3>Calls</h3><div class="rows" tabindex="0" role="region" aria-label="Calls"><table><colgroup><col class="num"><col class="clock"><col class="num"><col class="num"><col class="num"><col class="num"><col class="num"><col></colgroup><thead><tr><th class="n">call</th><th>at</th><th class="n">sent</th><th class="n">without</th><th class="n wide">cached</th><th class="n">cost</th><th class="n wide">answer</th><th></th></tr></thead><tbody id="calls" data-row="tr"></tbody></table></div></section>
 </article>
 </main>

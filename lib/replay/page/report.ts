@@ -1,6 +1,6 @@
 /** The report for people: one self-contained page, written piece by piece. */
 import { basename } from 'node:path'
-import { accountText, bars, compared, dayOf, difference, escape, lineChart, STYLE, timeline, tokens, toolClass } from '../../ui/index.ts'
+import { accountText, bars, compared, dayOf, difference, escape, lineChart, prose, STYLE, timeline, tokens, toolClass } from '../../ui/index.ts'
 import type { JsonReport } from '../json.ts'
 import { measuresOf } from '../measures.ts'
 import type { Measured } from '../measures.ts'
@@ -72,7 +72,7 @@ function overview(summary: Summary, single: boolean): string {
   const head =
     verdict === undefined
       ? '<h1>What your sessions would have cost</h1>'
-      : `<h1>${escape(verdict.headline)}</h1><p>${escape(verdict.cost)}</p>${[verdict.losses, verdict.window].map((sentence) => (sentence === undefined ? '' : `<p>${escape(sentence)}</p>`)).join('')}<p>${escape(verdict.fetch)}</p>`
+      : `<h1>${prose(verdict.headline)}</h1><p>${prose(verdict.cost)}</p>${[verdict.losses, verdict.window].map((sentence) => (sentence === undefined ? '' : `<p>${prose(sentence)}</p>`)).join('')}<p>${prose(verdict.fetch)}</p>`
   const tiles: [string, string][] = []
   if (own !== undefined && before !== undefined) {
     const { paid, without } = comparedBy(summary.accounts ?? [])
@@ -83,7 +83,7 @@ function overview(summary: Summary, single: boolean): string {
     tiles.push([own.missedStrong.toFixed(1), 'of 100 answers clearly used tool text that was no longer shown'])
   }
   const sums = tiles
-    .map(([figure, text]) => `<div><b>${escape(figure)}</b><span>${escape(text)}</span></div>`)
+    .map(([figure, text]) => `<div><b>${prose(figure)}</b><span>${prose(text)}</span></div>`)
     .join('')
   const meanings = POLICY_NAMES.filter((name) => policies[name] !== undefined)
     .map(
@@ -115,7 +115,7 @@ function titleOf(report: SessionReport): string {
       : row.isManaged === true
         ? `, ${accountText({ paid: row.own, without: row.without }, (amount) => money(amount, unit))}`
         : `, ${money(row.own, unit)} instead of ${row.isAssumed === true ? '' : 'the '}${money(row.without, unit)}${row.isAssumed === true ? '' : ' paid'}, ${difference(row.own / row.without)}`
-  return `<b>${escape(parts.join(' '))}</b>${escape(saved)} <span class="dim" title="${escape(file)}">${escape(basename(file))}</span>`
+  return `<b>${escape(parts.join(' '))}</b>${prose(saved)} <span class="dim" title="${escape(file)}">${escape(basename(file))}</span>`
 }
 
 function session(report: SessionReport, open: boolean): string {
@@ -151,7 +151,7 @@ function table(measured: Measured): string {
   const own = names.indexOf('pi-context-manager')
   const body = rows.map(({ label, cells }) => {
     const depth = label.length - label.trimStart().length
-    const columns = names.map((_, at) => `<td class="n${at === own ? ' own' : ''}">${escape(cells[at] ?? '')}</td>`)
+    const columns = names.map((_, at) => `<td class="n${at === own ? ' own' : ''}">${prose(cells[at] ?? '')}</td>`)
     return `<tr><td class="what" style="padding-left:${0.6 + depth / 2}em">${escape(label.trim())}</td>${columns.join('')}</tr>`
   })
   const heads = names.map((name, at) => `<th class="n policy${at === own ? ' own' : ''}">${name}</th>`)
