@@ -173,6 +173,12 @@ interface Ended {
   stderr: string
 }
 
+/** The shells of this machine among those that are known. */
+const SHELLS = (['bash', 'zsh', 'fish'] as const).filter((name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0)
+
+/** A user's line in any of them: an agent's exit code is that of the whole. */
+const ENTERED = "codex resume; claude -p 'a  b' '$HOME' --resume x"
+
 /** Runs a program without input. */
 function ended([command = '', ...args]: readonly string[], env: Record<string, string>): Promise<Ended> {
   return new Promise((resolve) => {
@@ -209,6 +215,24 @@ describe('the commands', () => {
     expect(readFileSync(file('.bashrc'), 'utf8')).toBe('export A=1\n')
     expect(existsSync(file('.claude/settings.json'))).toBe(false)
     expect(await ended(us('disable'), env)).toMatchObject({ code: 1, stderr: 'pi-context-manager: no agent is enabled\n' })
+  })
+
+  test.each(SHELLS)('in a terminal with %s, the agent gets its words and its exit code', async (shell) => {
+    const { home, env: bare, file } = withPrograms()
+    const env = { ...bare, SHELL: `/usr/bin/${shell}`, TERM: 'dumb' }
+    writeFileSync(file('bin/codex'), '#!/bin/sh\nshift $(($# - 1))\necho "second $1"\n', { mode: 0o755 })
+    const before = state(home)
+    const { stdout } = await ended(us('enable', 'claude', 'codex', '--yes'), env)
+    const [, read = ''] = /in this one after "(.*)"\n$/.exec(stdout) ?? []
+    // In the terminal that is open, the told words do it.
+    for (const words of [['-i', '-c', ENTERED], ...(shell === 'fish' ? [['-c', `${read}; ${ENTERED}`]] : [])]) {
+      const run = await ended([shell, ...words], env)
+      expect([run.code, run.stdout]).toEqual([7, expect.stringMatching(/^second resume\nagent http:\/\/127\.0\.0\.1:\d+\/[\w-]+\/anthropic .*-p a  b \$HOME --resume x$/m)])
+    }
+    expect(await ended(us('disable'), env)).toMatchObject({ code: 0, stderr: '' })
+    // The shell writes files of its own, such as a history.
+    expect(state(home)).toMatchObject(before)
+    expect(Object.keys(state(home)).filter((name) => /rc$|conf\.d|settings\.json|before-pi/.test(name))).toEqual(['.bashrc'])
   })
 
   test('without our program, the agent starts as it did', async () => {

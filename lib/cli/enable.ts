@@ -56,8 +56,10 @@ export async function enable(args: string[]): Promise<number> {
   const done = plans.map(({ command, plan }) => ({ command, isDone: plan.refusals.every(({ part }) => part !== 'function') && applied(plan.changes.length === 0 ? [] : planEnable(command, shell, process.env).changes) }))
   const enabled = done.filter(({ isDone }) => isDone).map(({ command }) => command)
   if (enabled.length > 0) {
-    const file = shortPath(placeOf(shell, enabled[0] as string, process.env).file)
-    out(plain(changes.length === 0 ? `${enabled.join(', ')}: enabled already` : `${enabled.join(', ')}: enabled for each new terminal; in this one after "${shell === 'fish' ? 'source' : '.'} ${file}"`))
+    // In fish, each command has its own file.
+    const files = new Set(enabled.map((command) => shortPath(placeOf(shell, command, process.env).file)))
+    const read = [...files].map((file) => `${shell === 'fish' ? 'source' : '.'} ${file}`).join('; ')
+    out(plain(changes.length === 0 ? `${enabled.join(', ')}: enabled already` : `${enabled.join(', ')}: enabled for each new terminal; in this one after "${read}"`))
   }
   return enabled.length === commands.length ? DONE : enabled.length > 0 ? FAILED : NONE
 }
