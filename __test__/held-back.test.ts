@@ -18,7 +18,7 @@ describe('words', () => {
     [{ because: 'reasoning', chance: 'pause', pauseMs: 3_600_000, model: '' }, '180k tokens are held back: the model would lose its reasoning; next chance: your next prompt after 1 hour', '180k held back (reasoning) until your next prompt after 1 hour'],
     [{ because: 'turn', chance: 'prompt' }, '180k tokens are held back: they leave only when you speak, as you have set; next chance: your next prompt', '180k held back (your setting) until your next prompt'],
     [{ chance: 'calls', calls: 12 }, '180k tokens are held back: what comes after them would have to be written to the cache again, and that costs more than they do so far; next chance: in about 12 calls', '180k held back (cached), in about 12 calls'],
-    [{ because: 'debt', chance: 'calls', calls: 1 }, '180k tokens are held back: collapsing has cost more than it has saved so far; next chance: in about 1 call', '180k held back (cost so far), in about 1 call'],
+    [{ because: 'debt', chance: 'calls', calls: 1 }, '180k tokens are held back: a roll would cost more than it may in a session of this size; next chance: in about 1 call', '180k held back (cost so far), in about 1 call'],
     [{ because: 'reasoning' }, '180k tokens are held back: claude-opus-5-5 would lose its reasoning', '180k held back (reasoning)'],
     [{ because: 'young', chance: 'calls', calls: 9 }, '180k tokens are held back: most of them are likely to be needed again soon; next chance: in about 9 calls', undefined],
     [{ because: 'unseen', chance: 'calls', calls: 1 }, '180k tokens are held back: the model has not seen them yet; next chance: in about 1 call', undefined],

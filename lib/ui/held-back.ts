@@ -27,7 +27,7 @@ export function heldText(held: Held): string {
     bound: `${model === '' ? 'the model' : model} would lose its reasoning`,
     reasoning: `${model === '' ? 'the model' : model} would lose its reasoning`,
     dear: 'what comes after them would have to be written to the cache again, and that costs more than they do so far',
-    debt: 'collapsing has cost more than it has saved so far',
+    debt: 'a roll would cost more than it may in a session of this size',
   }
   return `${size} are held back: ${reasons[because]}${then}`
 }
