@@ -1,10 +1,9 @@
 //! One session of one client, and its use cases.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use context_evidence::{Archive, InFlight, Known, Wrote};
+use context_evidence::{Known, Records, UnclaimedWrites, Untold};
 use context_files::index::FileReader;
 use context_files::recorded;
 use context_files::stamps::StampNote;
@@ -22,14 +21,13 @@ use context_session::commit::{self, Intent, Transacted, Work};
 use context_session::error::Result;
 use context_session::refresh;
 use context_session::{Session, SessionChange};
-use context_store::{AsOf, KnownAt, Store, Version};
+use context_store::{AsOf, Store, Version};
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::instrument;
 
 use crate::identity::Namesakes;
 use crate::inserted::Unsent;
 use crate::job::{Queue, UnstoredRead};
-use crate::untold::Untold;
 use crate::view::Assembled;
 use crate::view::sections::View;
 
@@ -51,17 +49,13 @@ pub(crate) struct Inner {
     pub stamps: StampNote,
     /// The jobs that the next write will record.
     pub queue: Queue,
-    /// Reads, writes and answers that tools have passed in and that have not yet come as a result, oldest first.
-    in_flight: std::sync::Mutex<Vec<InFlight>>,
-    /// The records of statements in results and notices.
-    archive: std::sync::Mutex<Archive>,
+    /// The records of statements in results and notices, and what tools have passed in that has not yet come as a result. A call
+    /// finds its evidence there before it gets the state.
+    records: std::sync::Mutex<Records>,
     /// The names to look up the session's objects by, even while the state is locked.
     pub names: Arc<Names>,
     state: Mutex<State>,
 }
-
-/// The writes of tools to files, oldest first.
-pub(crate) type UnclaimedWrites = HashMap<ObjectId, VecDeque<Wrote>>;
 
 /// The state that changes while a session is open, layer by layer.
 #[derive(Default)]
@@ -79,7 +73,7 @@ pub(crate) struct State {
     pub unsent: Unsent,
     /// The recorded calls that share a call ID, for the results of the transcript that is being read.
     pub namesakes: Namesakes,
-    /// The lines of notices that no plan has carried yet.
+    /// The notices that no plan has carried yet.
     pub pending: Vec<Untold>,
     /// UTF-16 units of the differences that edits were answered with since the last message.
     pub compared: usize,
@@ -211,8 +205,7 @@ impl Inner {
             client: Arc::new(client),
             stamps: StampNote::default(),
             queue: Queue::default(),
-            in_flight: std::sync::Mutex::default(),
-            archive: std::sync::Mutex::default(),
+            records: std::sync::Mutex::default(),
             names: state.session.catalog.names(),
             state: Mutex::new(state),
         }
@@ -240,15 +233,10 @@ impl Inner {
         Ok(view.assembled())
     }
 
-    /// Returns the reads, writes and answers that tools have passed in and whose results have not come yet, oldest first. Hold
-    /// the lock only briefly.
-    pub fn in_flight(&self) -> std::sync::MutexGuard<'_, Vec<InFlight>> {
-        self.in_flight.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// Returns the records of statements to the model. Hold the lock only briefly.
-    pub fn archive(&self) -> std::sync::MutexGuard<'_, Archive> {
-        self.archive.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    /// Returns the records of statements to the model, and the entries of tools whose results have not come yet. Hold the lock
+    /// only briefly.
+    pub fn records(&self) -> std::sync::MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     pub fn store(&self) -> &dyn Store {
@@ -263,21 +251,6 @@ impl Inner {
     /// Returns the version that a transaction wrote, with the secrets that were removed from it.
     pub async fn recorded_by(&self, id: &ObjectId, tx: TxId) -> Result<Option<Version>> {
         recorded::written_by(&self.client, id, tx).await
-    }
-
-    /// The text of a file's latest version, or of the version that a transaction wrote; if it wrote none, of the version as
-    /// of that transaction.
-    pub async fn text_at(&self, id: &ObjectId, tx: Option<TxId>) -> Result<Option<String>> {
-        let written = match tx {
-            Some(tx) => self.recorded_by(id, tx).await?,
-            None => None,
-        };
-        let at = AsOf { known: tx.map(KnownAt::Tx), valid_time: None };
-        let version = match written {
-            Some(version) => Some(version),
-            None => self.recorded(id, at).await?,
-        };
-        Ok(version.and_then(|version| version.document.content().map(str::to_owned)))
     }
 
     /// Returns the reader of files.
@@ -375,7 +348,7 @@ impl Inner {
         let chat = document.map(Chat::of).unwrap_or_default();
         state.request.rolled = Rolled::of(chat);
         state.request.made = chat.turns().map(|turn| turn.answers().count() as u64).sum();
-        self.archive().read(document);
+        self.records().archive.read(document);
     }
 }
 

@@ -1,12 +1,12 @@
 //! The answers that keep the model's knowledge of files true: a read answered by text that is still visible, a notice that a
 //! file has changed, a refusal of an edit that conflicts with an unseen change.
 
-use context_evidence::{
-    Bytes, Comparison, Content, Evidence, InFlightKind, Lines, MAX_TOGETHER, Sentences, ShownChange, filled,
-};
+use std::borrow::Cow;
+
+use context_evidence::{AskedEdit, Bytes, Content, EditGuard, Evidence, InFlightKind, Lines, asked_lines};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_model::{marker, render};
+use context_model::marker;
 use context_projection::request::segment::ShownLines;
 use context_session::Session;
 use context_session::client::Fsync;
@@ -16,10 +16,6 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};
-use crate::written::Unreported;
-
-/// A diff replaces the whole text if it is at most one part in this many of that text, and short enough to be shown whole.
-const DIFF_SHARE: usize = 2;
 
 /// The answer that a tool should give instead of what it was about to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,15 +56,12 @@ impl Engine {
         if state.known.has_pointed(&id) {
             return Ok(None);
         }
-        let Some(text) = self.inner.text_at(&id, None).await? else { return Ok(None) };
-        let total = text.split('\n').count();
-        let first = offset.unwrap_or(1).max(1);
-        let last = limit.map_or(total, |limit| total.min(first.saturating_add(limit).saturating_sub(1)));
-        if first > last {
+        let Some(text) = self.inner.newest_text(&id).await? else { return Ok(None) };
+        let Some((first, last, whole)) = asked_lines(&text, offset, limit) else {
             // Past the end: the tool reports that.
-            self.inner.forget_read(call_id, &id);
+            self.inner.records().passed_in.forget_read(call_id, &id);
             return Ok(None);
-        }
+        };
         let tx = self.inner.client.newest();
         let lines = ShownLines { file: id.clone(), hash, tx, first, last };
 
@@ -76,15 +69,16 @@ impl Engine {
         let is_above = state.request.segments.showing(&lines).cloned();
         let is_change = is_above.is_none();
         let answer = if let Some(object) = is_above {
-            let text = self.inner.lines_at(&state, sentences.lines_elsewhere, (path, first, last), &object);
+            let text = sentences.lines_are_in(path, (first, last), &state.session.handle(&object));
             Some(ReadAnswer { text, object })
+        } else if whole {
+            self.inner.changed_since(&state, &id, path, &text).await?
         } else {
-            self.inner.changed_since(&state, &lines, path, &text).await?
+            None
         };
         if let Some(answer) = &answer {
-            self.inner.forget_read(call_id, &id);
+            self.inner.records().passed_in.forget_read(call_id, &id);
             let bytes = Bytes { file: id.clone(), hash };
-            let whole = first == 1 && last == total;
             let evidence = match is_change {
                 true => Evidence::LedTo(bytes),
                 false => {
@@ -102,9 +96,9 @@ impl Engine {
                 state.wrote(&id);
                 let led = state.known.get(&id).map(|known| known.content);
                 if let Some(led) = led {
-                    self.inner.note_in_flight(call_id, way.clone(), InFlightKind::Led(led));
+                    self.inner.records().passed_in.add(call_id, way, InFlightKind::Led(led));
                 }
-            } else if first == 1 && last == total {
+            } else if whole {
                 let tx = state.session.catalog.get(&id).map_or(tx, |meta| meta.tx);
                 state.known.saw(&id, Content::stored(Some(hash), tx));
             }
@@ -133,7 +127,7 @@ impl Engine {
     ///
     /// The difference has a limit of [`MAX_SHOWN`](context_evidence::MAX_SHOWN) UTF-16 units. For a longer one, the
     /// answer has the beginning and the count of changed lines, or neither if that would be above a share of the file, or beyond
-    /// [`MAX_TOGETHER`] for the calls of one answer; the model has
+    /// [`MAX_TOGETHER`](context_evidence::MAX_TOGETHER) for the calls of one answer; the model has
     /// then not seen the change, and its edits of these lines are refused until it has read the file again.
     ///
     /// With the ID of the tool call, the result counts as exactly this answer.
@@ -171,65 +165,42 @@ impl Engine {
         if known.hash == Some(hash) || (looked.is_some() && known.hash == looked) {
             return Ok(ALLOWED);
         }
-        let path = render::short_text(path);
-        let sentences = &self.inner.client.options.sentences;
-        let old = match self.inner.known_before_unreported(&id, hash).await? {
-            Unreported::After(text) => Some(text),
-            Unreported::AfterUnknown => None,
-            Unreported::Nothing => {
-                let text = self.inner.text_known(&state, &id, &known).await?;
-                text.or_else(|| known.tx.map(|_| String::new()))
-            }
-        };
-        // Content on disk may not be stored, and then its difference cannot be shown.
         let is_stored = state.session.hash_of(&id) == Some(hash);
-        let new =
-            if is_stored { Some(self.inner.text_at(&id, None).await?.unwrap_or_default()) } else { None };
-        let refused = |sentence: &str| Ok(EditGuard::Refused(filled(sentence, &[("path", &path)])));
-        let Some((old, new)) = old.zip(new) else { return refused(sentences.edit_unknown) };
-        // The comparison takes too long, or too many changed lines would have to be shown.
-        let Some(comparison) = Comparison::of(&old, &new) else { return refused(sentences.edit_large) };
-        // The version that is most like the read text may be the present one.
-        let Some(shown) = comparison.shown("as you know it", "as it is now") else {
-            return refused(sentences.edit_unknown);
+        let edit = AskedEdit {
+            path,
+            file: &id,
+            known,
+            now: hash,
+            is_stored,
+            replaced: old_texts,
+            compared: state.compared,
         };
-        let is_room = state.compared + shown.units() <= MAX_TOGETHER;
-        let shown = if is_room { shown } else { ShownChange::TooLarge };
-        state.compared += shown.units();
-        let is_beside = old_texts.is_some_and(|texts| comparison.touches_nothing_new(texts));
-        let diff = match &shown {
-            ShownChange::Whole(diff) => diff,
-            // Until the model has read the file again, it does not know the change: its knowledge stays as noted.
-            partly if is_beside => {
-                let text =
-                    said_partly(sentences, (sentences.beside_begun, sentences.beside_large), &path, partly);
-                return Ok(EditGuard::Allowed { difference: Some(text) });
-            }
-            partly => {
-                let text =
-                    said_partly(sentences, (sentences.edit_begun, sentences.edit_large), &path, partly);
-                return Ok(EditGuard::Refused(text));
-            }
-        };
-        let values = [("path", &*path), ("diff", diff)];
-        if is_beside {
+        let (from, sentences) = (&*state, &self.inner.client.options.sentences);
+        let judged =
+            self.inner.decide(|records, seen| from.sight(records, seen).judge_edit(&edit, sentences)).await?;
+        state.compared += judged.units;
+        if !judged.shows_all {
+            return Ok(judged.guard);
+        }
+        match &judged.guard {
             // The model does not know of the change before the edit is made.
-            let text = filled(sentences.edit_beside, &values);
-            let tx = state.session.catalog.get(&id).map(|meta| meta.tx);
-            let content =
-                Content { hash: Some(hash), tx: tx.filter(|_| state.session.hash_of(&id) == Some(hash)) };
-            self.inner.note_in_flight(call_id, way, InFlightKind::Notified { text: text.clone(), content });
-            return Ok(EditGuard::Allowed { difference: Some(text) });
+            EditGuard::Allowed { difference } => {
+                let tx = state.session.catalog.get(&id).map(|meta| meta.tx);
+                let content = Content { hash: Some(hash), tx: tx.filter(|_| is_stored) };
+                let text = difference.clone().unwrap_or_default();
+                let notified = InFlightKind::Notified { text, content };
+                self.inner.records().passed_in.add(call_id, way, notified);
+            }
+            EditGuard::Refused(text) => {
+                state.wrote(&id);
+                if let Some(led) = state.known.get(&id).map(|known| known.content) {
+                    self.inner.records().passed_in.add(call_id, way, InFlightKind::Led(led));
+                }
+                let evidence = Evidence::LedTo(Bytes { file: id, hash });
+                self.inner.give(&mut state, call_id, text, evidence).await;
+            }
         }
-        state.wrote(&id);
-        let led = state.known.get(&id).map(|known| known.content);
-        if let Some(led) = led {
-            self.inner.note_in_flight(call_id, way.clone(), InFlightKind::Led(led));
-        }
-        let text = filled(sentences.edit_refused, &values);
-        let evidence = Evidence::LedTo(Bytes { file: id, hash });
-        self.inner.give(&mut state, call_id, &text, evidence).await;
-        Ok(EditGuard::Refused(text))
+        Ok(judged.guard)
     }
 
     /// Checks a call's arguments. If a whole argument is a marker for collapsed text, returns the sentence to refuse the call
@@ -251,76 +222,39 @@ impl Engine {
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
         self.inner.notices(&mut state, Fsync::Now, None).await?;
-        Ok(state.say(&self.inner.archive()))
+        Ok(state.say(&self.inner.client.options.sentences))
     }
-}
-
-/// The decision on an edit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EditGuard {
-    /// Make the edit.
-    Allowed {
-        /// The text to add to the edit's result: the earlier change of the file.
-        difference: Option<String>,
-    },
-    /// Don't make it, and answer with this.
-    Refused(String),
 }
 
 impl Inner {
-    /// For a read whose lines are visible in an older version: the difference, if that is shorter.
+    /// For a read of a whole file that is visible in an older version: the difference, if that is shorter.
     async fn changed_since(
         &self,
         state: &State,
-        lines: &ShownLines,
+        file: &ObjectId,
         path: &str,
         new: &str,
     ) -> Result<Option<ReadAnswer>> {
-        let whole = lines.first == 1 && lines.last == new.split('\n').count();
-        let Some(known) = state.known_now(&lines.file).filter(|_| whole) else { return Ok(None) };
+        let Some(known) = state.known_now(file) else { return Ok(None) };
         let Content { hash: Some(hash), tx: Some(tx) } = known else { return Ok(None) };
-        let Some(old) = self.text_known(state, &lines.file, &known).await? else { return Ok(None) };
+        let old = self
+            .decide(|records, seen| {
+                let text = state.sight(records, seen).text_known(file, &known)?;
+                Ok(text.map(Cow::into_owned))
+            })
+            .await?;
+        let Some(old) = old else { return Ok(None) };
         let last = old.split('\n').count();
-        let all = ShownLines { file: state.known.home_of(&lines.file, &known), hash, tx, first: 1, last };
+        let all = ShownLines { file: state.known.home_of(file, &known), hash, tx, first: 1, last };
         let Some(object) = state.request.segments.showing(&all) else { return Ok(None) };
-        let handle = state.session.handle(object);
-        let Some(comparison) = Comparison::of(&old, new) else { return Ok(None) };
-        // The lines themselves are served in place of a diff that is long.
-        let Some(ShownChange::Whole(diff)) = comparison.shown(&format!("in the result id={handle}"), "now")
-        else {
-            return Ok(None);
-        };
-        if diff.len() * DIFF_SHARE > new.len() {
-            return Ok(None);
-        }
-        let values = [("path", &*render::short_text(path)), ("id", &*handle), ("diff", &*diff)];
-        let text = filled(self.client.options.sentences.difference, &values);
-        Ok(Some(ReadAnswer { text, object: object.clone() }))
-    }
-
-    /// A sentence about lines of a file and the result in which they are.
-    fn lines_at(
-        &self,
-        state: &State,
-        sentence: &str,
-        (path, first, last): (&str, usize, usize),
-        at: &ObjectId,
-    ) -> String {
-        let (first, last) = (first.to_string(), last.to_string());
-        let values = [
-            ("first", &*first),
-            ("last", &*last),
-            ("path", &*render::short_text(path)),
-            ("id", &*state.session.handle(at)),
-        ];
-        filled(sentence, &values)
+        let sentences = &self.client.options.sentences;
+        let text = sentences.changed_since(path, (&old, new), &state.session.handle(object));
+        Ok(text.map(|text| ReadAnswer { text, object: object.clone() }))
     }
 
     /// An activation's answer that refers to the result in which the text is.
     pub async fn refer(&self, state: &mut State, done: String, at: &ObjectId) -> String {
-        let handle = state.session.handle(at);
-        let values = [("done", &*done), ("id", &*handle)];
-        let text = filled(self.client.options.sentences.text_elsewhere, &values);
+        let text = self.client.options.sentences.text_is_in(&done, &state.session.handle(at));
         let evidence = Evidence::Refers { at: at.clone() };
         self.give(state, None, &text, evidence).await;
         text
@@ -328,23 +262,7 @@ impl Inner {
 
     /// Records the evidence of an answer to a tool, before the tool's call is recorded: the process may end in between.
     async fn give(&self, state: &mut State, call: Option<&str>, text: &str, evidence: Evidence) {
-        self.archive().gives(call, text, evidence);
+        self.records().archive.gives(call, text, evidence);
         self.keep_evidence(state).await;
     }
-}
-
-/// Returns a sentence with the beginning of a difference, or without any of it: the first sentence or the second.
-fn said_partly(
-    sentences: &Sentences,
-    (begun, large): (&str, &str),
-    path: &str,
-    shown: &ShownChange,
-) -> String {
-    let ShownChange::Begun { head, more, added, removed } = shown else {
-        return filled(large, &[("path", path)]);
-    };
-    let [more, added, removed] = [more, added, removed].map(usize::to_string);
-    let counts = [("more", &*more), ("added", &*added), ("removed", &*removed)];
-    let rest = filled(sentences.difference_rest, &counts);
-    filled(begun, &[("path", path), ("diff", head), ("rest", &rest)])
 }

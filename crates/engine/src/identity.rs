@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use context_evidence::wraps;
+use context_evidence::{Arrival, wraps};
 use context_model::excerpt::is_excerpt_of;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Toolcall};
@@ -17,7 +17,6 @@ use context_store::AsOf;
 
 use crate::engine::{Inner, State};
 use crate::job::{CallObject, names_of};
-use crate::results::Taking;
 
 /// The recorded calls under each call ID that several have, as far as they were requested.
 #[derive(Debug, Default)]
@@ -78,7 +77,7 @@ impl Inner {
         state: &mut State,
         input: &Toolcall,
         text: &str,
-        taking: Taking,
+        arrival: Arrival,
     ) -> Result<Option<ObjectId>> {
         let call_id = &input.id;
         if let Some(object) = state.session.object_in(call_id, text) {
@@ -100,7 +99,7 @@ impl Inner {
                 return Ok(Some(marked));
             }
         }
-        if taking.record && !taking.again {
+        if arrival == Arrival::New {
             // A repeated call ID means another call, unless it is the very same call.
             if !is_free(state, &plain) {
                 return Ok(None);
@@ -119,7 +118,7 @@ impl Inner {
             let Some(stored) = self.store().get(&id, AsOf::default()).await? else { continue };
             let Some(like) = likeness(&stored.document, input, is_only) else { continue };
             // A result that is recorded now was never cut.
-            if like == Likeness::Cut && taking.record {
+            if like == Likeness::Cut && arrival.is_recorded_now() {
                 continue;
             }
             if best.as_ref().is_none_or(|(before, _)| *before < like) {

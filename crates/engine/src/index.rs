@@ -66,7 +66,7 @@ impl Engine {
                 }
                 Err(_) => InFlightKind::Read { content: Content::lost(hash), text: Some(text) },
             };
-            self.inner.note_in_flight(call_id, way, read);
+            self.inner.records().passed_in.add(call_id, way, read);
         }
         Ok(indexed?.remove(0))
     }
@@ -89,7 +89,10 @@ impl Engine {
         }
         let (id, hash) = (seen.id.clone(), seen.state.hash());
         let way = self.inner.way(&seen.place);
-        let before = self.inner.lock().await?.base(&way);
+        let before = {
+            let state = self.inner.lock().await?;
+            state.known.base(&way, state.in_sight())
+        };
         let indexed = self.inner.index(vec![seen], FileEntry::Written).await;
         let mut state = self.inner.lock().await?;
         if let Some(hash) = hash {
@@ -97,14 +100,14 @@ impl Engine {
             let latest = state.session.catalog.get(&id).filter(|_| state.session.hash_of(&id) == Some(hash));
             let content = latest.map_or(Content::lost(hash), |meta| Content::stored(Some(hash), meta.tx));
             if let (None, Some(text)) = (content.tx, text) {
-                self.inner.archive().draft(&text);
+                self.inner.records().archive.draft(&text);
             }
             state.known.uses(&way);
             state.known.wrote(&id, content);
             let (call, path) = (call_id.map(str::to_owned), Arc::clone(&way.path));
             let wrote = Wrote { content, before, call, path };
-            state.written.entry(id).or_default().push_back(wrote.clone());
-            self.inner.note_in_flight(call_id, way, InFlightKind::Wrote(wrote));
+            state.written.add(id, wrote.clone());
+            self.inner.records().passed_in.add(call_id, way, InFlightKind::Wrote(wrote));
         }
         Ok(indexed?.remove(0))
     }
@@ -203,7 +206,7 @@ impl Inner {
         for file in state.known.open() {
             let latest = state.session.catalog.get(&file).filter(|latest| latest.lacks_text());
             let Some(source) = latest.and_then(Meta::file).cloned() else { continue };
-            if state.knowledge(&file).base.is_none() {
+            if state.known.knowledge(&file, state.in_sight()).base.is_none() {
                 continue;
             }
             let place = self.place_of(source).await?;

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use context_evidence::Evidence;
 use context_files::index::{FileEntry, IndexResult};
 use context_files::observed::{Observed, ObservedFile};
 use context_model::canonical;
@@ -11,6 +12,7 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
 use context_model::object::Toolcall;
+use context_model::outcome::outcome;
 use context_session::client::Fsync;
 use context_session::commit::Work;
 use context_session::error::{EngineError, Result};
@@ -235,8 +237,26 @@ pub(crate) fn names_of(input: &Toolcall, chat: &ObjectId) -> [ObjectId; 3] {
     ]
 }
 
+/// Returns the outcome of a call without secrets: they are removed whether or not the store keeps them, because the line would
+/// otherwise read differently after a restart.
+pub(crate) fn outcome_of(input: &Toolcall, evidence: Option<&Evidence>) -> Option<String> {
+    let Toolcall { tool, args, content, status, .. } = input;
+    let shows = match evidence {
+        Some(Evidence::Shows(lines) | Evidence::Points { lines, .. } | Evidence::Unstored { lines, .. }) => {
+            Some((lines.first, lines.last))
+        }
+        // A difference or a pointer, whose lines are not those of the file.
+        Some(Evidence::LedTo(_) | Evidence::Refers { .. }) => return None,
+        Some(Evidence::Made { .. } | Evidence::Several(_)) | None => None,
+    };
+    let told = outcome(tool, args, content, *status, shows)?;
+    Some(context_secrets::redacted(&told, None).map_or(told, |(without, _)| without))
+}
+
 #[cfg(test)]
 mod tests {
+    use context_model::object::Status;
+
     use super::*;
 
     /// Returns a call with an output of this many bytes.
@@ -273,5 +293,22 @@ mod tests {
         queue.clear();
         assert!(matches!(answered(&mut answer), Some(Err(_))));
         assert!(taken(&queue).is_empty());
+    }
+
+    #[test]
+    fn secret_in_an_error_is_removed() {
+        let secret = concat!("AKIA", "QYLPMN5HHHFPZAM2");
+        let args = json!({ "command": "./deploy" }).as_object().cloned().unwrap();
+        let input = Toolcall {
+            status: Status::Fail,
+            ..Toolcall::new(
+                "call",
+                "bash",
+                args,
+                format!("error: key {secret} is not valid\n\nCommand exited with code 1"),
+            )
+        };
+        let told = outcome_of(&input, None).unwrap();
+        assert!(told.starts_with("exit 1: \"error: key [redacted: ") && !told.contains(secret), "{told}");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Instant;
 
-use context_evidence::StatementKind;
+use context_evidence::{Arrival, StatementKind};
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::chat::Notice;
 use context_model::object::Toolcall;
@@ -81,7 +81,7 @@ impl Engine {
             if state.taken.contains(&one) {
                 continue;
             }
-            let taking = Taking { record: true, excerpts: call.rolls, again: false, now: moment(call) };
+            let taking = Taking { arrival: Arrival::New, excerpts: call.rolls, now: moment(call) };
             self.inner.take_in(&mut state, &one, &policy, taking).await?;
             state.taken.push(one);
         }
@@ -127,9 +127,8 @@ impl Engine {
         // The rest cannot fail, and all reads of tools have come as results.
         state.taken.clear();
         state.compared = 0;
-        self.inner.in_flight().clear();
-        self.inner.archive().settle();
-        plan.notices = state.say(&self.inner.archive());
+        self.inner.forget_passed_in();
+        plan.notices = state.say(&self.inner.client.options.sentences);
         state.request.clock.ask(moment(call));
         state.request.asked_dead = Some(policy.cache_dead);
         Ok(plan)
@@ -156,13 +155,9 @@ impl Engine {
         self.inner.inserted(&mut state, &incoming[..recorded.min(incoming.len())], call).await?;
         for (number, one) in incoming.into_iter().enumerate() {
             let record = number >= recorded && !state.taken.contains(&one);
+            let arrival = if record { Arrival::Late } else { Arrival::Again };
             self.inner
-                .take_in(
-                    &mut state,
-                    &one,
-                    &policy,
-                    Taking { record, excerpts: false, again: true, now: moment(call) },
-                )
+                .take_in(&mut state, &one, &policy, Taking { arrival, excerpts: false, now: moment(call) })
                 .await?;
             let said = self.inner.notices_in(&one.message);
             for Notice { file, hash, path, .. } in said {
@@ -202,7 +197,7 @@ impl Inner {
     /// Returns the notices in a message. A notice that some hosts store as a user's message is the whole message: a user's text
     /// is never a notice.
     fn notices_in(&self, message: &Value) -> Vec<Notice> {
-        let archive = self.archive();
+        let archive = &self.records().archive;
         let is_users = message["role"] == "user";
         let lines = if is_users { lines_of(message) } else { lines_of_ours(message) };
         let found: Vec<&[Notice]> = lines.into_iter().map(|line| archive.notices(line)).collect();
@@ -213,8 +208,13 @@ impl Inner {
     fn forget_underway(&self, state: &mut State) {
         state.came_back = false;
         state.written.clear();
-        self.in_flight().clear();
-        self.archive().settle();
+        self.forget_passed_in();
+    }
+
+    fn forget_passed_in(&self) {
+        let mut records = self.records();
+        records.passed_in.clear();
+        records.archive.settle();
     }
 
     async fn take_in(
@@ -230,7 +230,7 @@ impl Inner {
         state.unsent.see(message);
         match text_of(message, "role") {
             "user" => {
-                if taking.record {
+                if taking.arrival.is_recorded_now() {
                     self.add_message(state, Fsync::WithSettle, message).await?;
                     self.note_unrecorded(state, message);
                 } else {
@@ -238,31 +238,34 @@ impl Inner {
                     request.segments.start_turn(session);
                 }
                 let State { request, session, .. } = state;
-                request.push_user(key, message, taking.record, session);
+                request.push_user(key, message, taking.arrival.is_recorded_now(), session);
             }
             "assistant" => {
-                if taking.record {
+                if taking.arrival.is_recorded_now() {
                     self.add_message(state, Fsync::WithSettle, message).await?;
                     self.note_unrecorded(state, message);
                 }
                 let State { request, session, .. } = state;
                 // JavaScript's times arrive as floating-point numbers.
                 let stamp = message.get("timestamp").and_then(Value::as_f64).map(|ms| ms as i64);
-                if taking.again {
+                if taking.arrival.is_read_again() {
                     request.clock.answer_again(stamp, taking.now);
                 } else {
                     request.clock.answer(stamp, taking.now);
                 }
                 // The call that produced this answer saw the messages before it.
-                let model =
-                    if taking.again { model_of(message, &request.model) } else { request.model.clone() };
+                let model = if taking.arrival.is_read_again() {
+                    model_of(message, &request.model)
+                } else {
+                    request.model.clone()
+                };
                 if let Some(reported) = input_tokens(message) {
                     request.accounting.learn(&model, request.segments.tokens(), reported);
                 }
                 // It was priced by the cache that it met, which says nothing about that of the next one.
                 let cache_dead = request.asked_dead.take().unwrap_or(policy.cache_dead);
                 let charge = request.segments.charge(&Policy { cache_dead, ..policy.clone() });
-                if taking.record {
+                if taking.arrival.is_recorded_now() {
                     request.spent += charge.cost(&policy.prices);
                     request.made += 1;
                 }
@@ -270,7 +273,12 @@ impl Inner {
                 if matches!(text_of(message, "stopReason"), "error" | "aborted") {
                     return Ok(());
                 }
-                request.push_answer(key, message, &self.client.options.cwd, (taking.record, session));
+                request.push_answer(
+                    key,
+                    message,
+                    &self.client.options.cwd,
+                    (taking.arrival.is_recorded_now(), session),
+                );
             }
             "toolResult" => self.take_in_result(state, key, message, taking).await?,
             "system" => state.request.segments.push_system(key, message_tokens(message)),

@@ -24,8 +24,7 @@ use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};
 use crate::identity::object_of;
-use crate::inflight::outcome_of;
-use crate::job::{CallObject, Job, Reply, abandoned, answered, correct, depend};
+use crate::job::{CallObject, Job, Reply, abandoned, answered, correct, depend, outcome_of};
 
 impl Engine {
     /// Records a tool call: a `toolcall` object in index, pool and active set, part of the current turn. Objects that the
@@ -148,10 +147,7 @@ impl Inner {
         }
         let Toolcall { tool, args, content, status, .. } = &input;
         let mut observed = self.file_reader().observe(tool, args, content, *status).await?;
-        observed.evidence = match self.evidence_for(&input).await? {
-            None => self.shown_by_shell(&input, &observed),
-            found => found,
-        };
+        observed.evidence = self.evidence_for(&input, &observed).await?;
         self.leave_known(&mut observed, content, is_late).await?;
         observed.is_late = is_late;
         observed.outcome = outcome_of(&input, observed.evidence.as_ref());
@@ -169,7 +165,7 @@ impl Inner {
             if seen.place.disk != Disk::Inside || seen.state.text().is_none() {
                 continue;
             }
-            let stored = if is_passed_in { None } else { self.text_at(&seen.id, None).await? };
+            let stored = if is_passed_in { None } else { self.newest_text(&seen.id).await? };
             let is_shown = |text: &String| {
                 let content = Content::lost(Digest::of(text.as_bytes()));
                 let shown = passage_of(text, content, 1, output, Tool::Reader);
@@ -236,7 +232,7 @@ impl Inner {
         correct(jobs, &written);
         for job in &*jobs {
             if let Job::Toolcall(_, observed, _, Reply { outcome: Some(id), .. }) = job {
-                self.archive().recorded(id, observed.evidence.as_ref());
+                self.records().archive.recorded(id, observed.evidence.as_ref());
             }
         }
         for job in &*jobs {

@@ -1,6 +1,6 @@
 //! Results of tool calls on their way into the request: the object and the evidence of each.
 
-use context_evidence::{Placeholder, restores, wraps};
+use context_evidence::{Arrival, Placeholder, restores, wraps};
 use context_model::collapse::is_control;
 use context_model::id::ObjectId;
 use context_model::object::{Status, Toolcall};
@@ -30,20 +30,11 @@ use crate::job::names_of;
 /// The way in which messages are taken in.
 #[derive(Clone, Copy)]
 pub(crate) struct Taking {
-    /// They are not part of the record yet.
-    pub record: bool,
-    /// The model's knowledge is read from all of its messages, and not noted as they come.
-    pub again: bool,
+    /// The moment: a result that is recorded now, or one that is read again.
+    pub arrival: Arrival,
     /// Large outputs may be shown as excerpts. If nothing may collapse, new outputs are not cut either.
     pub excerpts: bool,
     pub now: Moment,
-}
-
-impl Taking {
-    /// True if these messages are recorded only after the process that made them has ended.
-    pub fn is_late(self) -> bool {
-        self.again && self.record
-    }
 }
 
 impl Inner {
@@ -56,6 +47,7 @@ impl Inner {
         message: &Value,
         taking: Taking,
     ) -> Result<()> {
+        let (is_new, is_again) = (taking.arrival.is_recorded_now(), taking.arrival.is_read_again());
         let call_id = text_of(message, "toolCallId");
         let text = result_text(message);
         let input = input_of(state, &self.client.chat_id, message, &text);
@@ -66,23 +58,23 @@ impl Inner {
         // A host's text in place of an output is neither an output nor a version of a file.
         let placeholder = Placeholder::of(&text).filter(|_| !has_image(message));
         let known = match placeholder {
-            None => self.recorded_as(state, named, &text, taking).await?,
+            None => self.recorded_as(state, named, &text, taking.arrival).await?,
             Some(Placeholder::Cleared) => self.cleared_of(state, named).await?,
             Some(Placeholder::Unchanged) => None,
         };
         let object = match known {
             Some(object) => {
-                if taking.record && !state.session.stays.contains_key(&object) {
+                if is_new && !state.session.stays.contains_key(&object) {
                     self.rejoin(state, &object).await?;
                 }
                 object
             }
-            None if taking.record && placeholder.is_none() => {
+            None if is_new && placeholder.is_none() => {
                 let excerpt = first_excerpt(&input.tool, &input.content);
                 let file = input.args.get("path").and_then(Value::as_str).and_then(|path| self.file_at(path));
                 let before = file.as_ref().and_then(|file| state.known.get(file).copied());
-                let id = self.record_now(state, input.clone(), taking.again).await?;
-                if let (Some(file), Some(before), true) = (file, before, taking.again) {
+                let id = self.record_now(state, input.clone(), is_again).await?;
+                if let (Some(file), Some(before), true) = (file, before, is_again) {
                     // The disk no longer has the content that the call left.
                     state.known.put_back(file, before);
                 }
@@ -100,12 +92,12 @@ impl Inner {
         let State { request, session, .. } = &mut *state;
         let is_ok = input.status == Status::Ok;
         request.segments.answer(call_id, &object, is_ok, session, &self.client.options.cwd);
-        if taking.again {
+        if is_again {
             state.request.results.insert(object.clone());
         }
         let is_reference = state.session.is_reference(&object, &text);
         let is_told = |outcome| is_said_by(outcome, &text);
-        if !taking.record
+        if !is_new
             && !is_reference
             && placeholder.is_none()
             && !state.session.outcome(&object).is_none_or(is_told)
@@ -115,8 +107,8 @@ impl Inner {
         let reference = state.session.reference(&object);
         // After a reference there may be lines for calls that have left.
         if is_reference || placeholder.is_some() {
-            if !taking.record {
-                self.note_left(state, &object, &input, taking).await?;
+            if !is_new {
+                self.note_left(state, &object, &input, taking.arrival).await?;
             }
             state.request.segments.push_fixed(key, message_tokens(message));
             return Ok(());
@@ -124,32 +116,32 @@ impl Inner {
         if has_image(message) {
             // It stays as it is. Its text is evidence about a file like that of any other result.
             let output = state.session.without_header(&object, &text).to_owned();
-            self.note_file(state, &object, &input, &output, taking).await?;
+            self.note_file(state, &object, &input, &output, taking.arrival).await?;
             state.request.segments.push_pictured(key, message_tokens(message), object);
             return Ok(());
         }
         let excerpt = match state.request.gated.remove(&object) {
-            Some(Some(_)) if taking.record && !taking.excerpts => {
+            Some(Some(_)) if is_new && !taking.excerpts => {
                 state.request.whole.push(object.clone());
                 None
             }
             Some(excerpt) => excerpt,
-            None if taking.record || state.request.rolled.was_whole(&object) => None,
+            None if is_new || state.request.rolled.was_whole(&object) => None,
             None => self.excerpt_of(&object, state.session.without_header(&object, &text)).await?,
         };
         let excerpt = excerpt.map(|excerpt| state.session.headed(&object, &excerpt));
         let full_tokens = tokens::estimate(excerpt.as_ref().unwrap_or(&text)) as u64;
-        let is_full = taking.record || state.request.rolled.form_of(&object) == Form::Full;
+        let is_full = is_new || state.request.rolled.form_of(&object) == Form::Full;
         let is_gated = is_full && excerpt.as_ref().is_some_and(|excerpt| *excerpt != text);
         let output = state.session.without_header(&object, &text).to_owned();
         let named = output.len() < text.len();
-        if taking.is_late() && input.status == Status::Ok && is_control(&input.tool) {
+        if taking.arrival == Arrival::Late && input.status == Status::Ok && is_control(&input.tool) {
             self.repeat_control(state, &input.tool, &input.args).await?;
         }
         let carries = self.carried(state, &input.tool, &input.args, &output).await?;
         let shown = match &carries {
             Some(carried) => self.lines_carried(state, &object, carried).await?,
-            None => self.note_file(state, &object, &input, &output, taking).await?,
+            None => self.note_file(state, &object, &input, &output, taking.arrival).await?,
         };
         let is_rule =
             input.tool == "read" && input.args.get("path").and_then(Value::as_str).is_some_and(is_rules_file);
@@ -171,7 +163,7 @@ impl Inner {
         if is_gated {
             request.pending.insert(place);
         }
-        if !taking.record {
+        if !is_new {
             request.repeat_rolls(&object, place, &text, session);
         }
         Ok(())
@@ -227,7 +219,7 @@ impl Inner {
         output: &str,
     ) -> Result<Option<Carried>> {
         let Some(object) = named_object(&state.session, tool, args) else { return Ok(None) };
-        let Some(text) = self.text_at(&object, None).await? else { return Ok(None) };
+        let Some(text) = self.newest_text(&object).await? else { return Ok(None) };
         let whole = restores(output, &text);
         let version = state.session.hash_of(&object);
         Ok(Some(Carried { object, whole, version }))

@@ -73,6 +73,68 @@ pub struct Base {
     pub told: Option<Digest>,
 }
 
+/// All entries of tools whose results have not come yet, oldest first.
+#[derive(Default)]
+pub struct PassedIn(Vec<InFlight>);
+
+impl PassedIn {
+    /// Notes a tool's read, write or answer.
+    pub fn add(&mut self, call: Option<&str>, way: Way, what: InFlightKind) {
+        let number = self.0.last().map_or(0, |last| last.number + 1);
+        let call = call.map(str::to_owned);
+        self.0.push(InFlight { number, call, way, what, owner: None, evidence: None });
+    }
+
+    /// Notes an entry of a recorded call, with the evidence in the call's result.
+    pub(crate) fn add_claimed(&mut self, call: &str, way: Way, what: InFlightKind, evidence: &Evidence) {
+        self.add(Some(call), way, what);
+        let number = self.0.last().map(|last| last.number);
+        number.into_iter().for_each(|number| self.claim(number, call, evidence));
+    }
+
+    /// Forgets a tool's latest read of a file: it will not be the tool's result.
+    pub fn forget_read(&mut self, call: Option<&str>, file: &ObjectId) {
+        let is_it = |one: &InFlight| one.is_read_of(file) && one.call.as_deref() == call;
+        if let Some(place) = self.0.iter().rposition(is_it) {
+            self.0.remove(place);
+        }
+    }
+
+    /// Forgets these entries: their results have come.
+    pub fn forget(&mut self, numbers: &[u64]) {
+        self.0.retain(|one| !numbers.contains(&one.number));
+    }
+
+    /// Forgets all entries.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The entries, oldest first.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &InFlight> {
+        self.0.iter()
+    }
+
+    /// Records that an entry belongs to a call, and the evidence of that call's result.
+    pub(crate) fn claim(&mut self, number: u64, call_id: &str, evidence: &Evidence) {
+        for one in self.0.iter_mut().filter(|one| one.number == number) {
+            one.owner = Some(call_id.to_owned());
+            one.evidence = Some(evidence.clone());
+        }
+    }
+
+    /// Returns the model's knowledge before a call whose result reports an earlier change of the file.
+    pub(crate) fn notified(&self, call_id: &str, output: &str, way: &Way) -> Option<Base> {
+        let entries = self.0.iter().rev().filter(|one| one.may_be_of(call_id, way));
+        entries.into_iter().find_map(|one| match &one.what {
+            InFlightKind::Notified { text, content } if output.contains(text) => {
+                Some(Base { file: one.way.file.clone(), content: *content, told: None })
+            }
+            _ => None,
+        })
+    }
+}
+
 impl Wrote {
     /// True if a call with this ID has written it.
     pub fn is_of(&self, call_id: &str) -> bool {

@@ -1,236 +1,184 @@
-//! Finds the evidence in a result whose tool has passed nothing in: compares its text with the file's versions, the newest
-//! first. Each version is looked at once, and a search reports when no older one can fit better.
+//! The evidence in a result whose tool has passed nothing in.
 
-use context_model::hash::Digest;
+use std::ops::ControlFlow;
+
 use context_model::id::ObjectId;
+use context_model::object::Status;
 use context_model::time::TxId;
+use serde_json::{Map, Value};
 
-use crate::evidence::Evidence;
-use crate::passage::{Shows, beginning, lost, nothing_of, passage_of, wraps};
-use crate::placeholder::Placeholder;
-use crate::statement::{Content, Passage};
-use crate::wrapped::Tool::Reader;
-use crate::written::{Fit, Leaves};
+use crate::call::{first_line, is_limited};
+use crate::evidence::{Bytes, Evidence};
+use crate::records::recorded_args;
+use crate::search::{LOOKED_BACK, ReadAt, ReadResult, ReadSearch, WriteSearch};
+use crate::seen::{At, Seen, SeenVersion, Unseen, before};
+use crate::sight::Sight;
+use crate::statement::Content;
+use crate::taken::{Arrival, TakenResult};
+use crate::unclaimed::UnclaimedWrites;
+use crate::written::Leaves;
 
-/// The maximum number of versions of a file that a search looks at.
-pub const LOOKED_BACK: usize = 8;
-
-/// The time of a read, as far as it is known.
-#[derive(Clone, Copy, Default)]
-pub struct ReadAt {
-    /// The version that the request mentioned last.
-    pub likely: Option<Digest>,
-    /// It is recorded after its process has ended.
-    pub late: bool,
-    /// The transaction of the version that the model knew before it.
-    pub before: Option<TxId>,
+/// The evidence that was found in a result.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inferred {
+    /// The evidence; `None` if the result says nothing of the file.
+    pub evidence: Option<Evidence>,
+    /// The entries of tools that it was found by.
+    pub entries: Vec<u64>,
 }
 
-/// A read as its result has it.
-#[derive(Clone, Copy)]
-pub struct ReadResult<'a> {
-    /// The first line that it asks for, counted from 1.
-    pub first: usize,
-    /// It asks for a part of the file.
-    pub is_limited: bool,
-    /// The text that it shows.
-    pub output: &'a str,
-    /// The tool has adorned the lines, and `output` has them without that.
-    pub is_bare: bool,
-    /// The tool has passed in a read of the file, so the output is the file's own text.
-    pub is_passed_in: bool,
-    /// Its time, as far as it is known.
-    pub at: ReadAt,
-}
-
-impl ReadResult<'_> {
-    /// True if a read with these lines may have come before anything was stored: it is recorded late, and goes to the
-    /// end of another text than theirs.
-    #[must_use]
-    pub fn may_be_of_another(&self, lines: &Passage) -> bool {
-        self.at.late && !self.is_limited && !lines.whole && self.output.ends_with('\n')
-    }
-}
-
-/// The search for the version that a read shows. If several match, the search takes the likely one, else the newest. For a call
-/// that is recorded late it takes the oldest version that is at least as new as what the request said before: text that came
-/// after the call must not count as seen.
-pub struct ReadSearch<'a> {
-    read: ReadResult<'a>,
-    best: Option<Match>,
-    newest: Option<NewestVersion>,
-    /// The number of versions looked at so far.
-    looked: usize,
-    /// The newest version, or the one before it, has bytes.
-    has_bytes: bool,
-    /// A version that does not match has text.
-    has_text: bool,
-    /// The output's first line has that of such a version in it.
-    is_alike: bool,
-    /// The output has such a version's lines with something beside each.
-    is_adorned: bool,
-}
-
-/// A version that matches.
-struct Match {
-    lines: Passage,
-    shows: Shows,
-    is_likely: bool,
-}
-
-/// The newest version.
-struct NewestVersion {
-    is_text: bool,
-    has_bytes: bool,
-    /// All of it, if it has nothing to show and the output shows nothing.
-    nothing: Option<Passage>,
-}
-
-impl<'a> ReadSearch<'a> {
-    /// Begins with no version looked at.
-    pub fn new(read: ReadResult<'a>) -> Self {
-        let (has_bytes, has_text, is_alike, is_adorned) = (false, false, false, false);
-        Self { read, best: None, newest: None, looked: 0, has_bytes, has_text, is_alike, is_adorned }
-    }
-
-    /// Looks at a version, which is the newest or the one before that looked at last. Returns true if an older one could
-    /// fit better.
-    pub fn look(&mut self, content: Content, text: Option<&str>) -> bool {
-        let ReadResult { first, output, at: ReadAt { likely, late, before }, .. } = self.read;
-        self.has_bytes |= self.looked < 2 && content.hash.is_some();
-        self.looked += 1;
-        self.newest.get_or_insert_with(|| NewestVersion {
-            is_text: text.is_some(),
-            has_bytes: content.hash.is_some(),
-            nothing: text.and_then(|text| nothing_of(text, content, output)),
-        });
-        let Some(text) = text else { return true };
-        let Some((lines, shows)) = passage_of(text, content, first, output, Reader) else {
-            self.compare(text);
-            return true;
-        };
-        let is_likely = likely.is_some() && likely == content.hash;
-        let is_before = before.is_some_and(|before| content.tx < Some(before));
-        let rank = (shows, lines.last, is_likely);
-        if self.best.as_ref().is_none_or(|best| {
-            let so_far = (best.shows, best.lines.last, best.is_likely);
-            rank > so_far || (late && !is_before && rank == so_far)
-        }) {
-            self.best = Some(Match { lines, shows, is_likely });
+impl<F: Fn(&ObjectId) -> bool> Sight<'_, F> {
+    /// Returns the evidence in a result about the file that its call names. `others` are the files that the session knows under
+    /// the path of a result that is recorded late.
+    ///
+    /// # Errors
+    /// `Unseen` if a version was not read yet.
+    pub fn infer(
+        &self,
+        result: &TakenResult<'_>,
+        file: &ObjectId,
+        others: &[ObjectId],
+        writes: &UnclaimedWrites,
+    ) -> Result<Inferred, Unseen> {
+        let tool = result.input.tool.as_str();
+        let mut inferred = Inferred::default();
+        if result.input.status != Status::Ok {
+            return Ok(inferred);
         }
-        late || shows != Shows::All || !(is_likely || likely.is_none())
-    }
-
-    /// Looks for what an output has of a version that it does not show.
-    fn compare(&mut self, text: &str) {
-        let ReadResult { first, output, .. } = self.read;
-        self.has_text = true;
-        let shown = output.lines().next().unwrap_or_default();
-        self.is_alike |= text.split('\n').nth(first - 1).is_some_and(|line| shown.contains(line.trim()));
-        let lines = beginning(text, first);
-        self.is_adorned |= !lines.trim().is_empty() && wraps(output, &lines);
-    }
-
-    /// The lines that the output shows, and whether it shows nothing else.
-    #[must_use]
-    pub fn lines(&self) -> Option<(Passage, bool)> {
-        if let Some(Match { lines, shows, .. }) = &self.best {
-            return Some((*lines, *shows != Shows::More));
+        if tool != "read" {
+            inferred.evidence = Some(self.infer_write(result, file, others, writes)?);
+            return Ok(inferred);
         }
-        let nothing = self.newest.as_ref().filter(|_| self.read.first == 1)?.nothing;
-        nothing.map(|lines| (lines, true))
-    }
-
-    /// Returns what the result says of the file. `passed_in` are the lines of a read that its tool has passed in.
-    #[must_use]
-    pub fn evidence(&self, file: &ObjectId, passed_in: Option<Passage>) -> Option<Evidence> {
-        let ReadResult { first, output, is_bare, is_passed_in, at, .. } = self.read;
-        if Placeholder::of(output).is_some() {
-            return None;
-        }
-        let shown = passed_in.map(|lines| (lines, true)).or_else(|| self.lines());
-        let is_other = shown.as_ref().is_some_and(|(lines, _)| self.read.may_be_of_another(lines));
-        let Some((lines, is_all)) = shown.filter(|_| !is_other) else {
-            // The content could not be stored before the process ended, and is gone by now.
-            let is_gone = at.late && self.looked > 0 && !self.has_bytes;
-            // Otherwise the tool may have numbered or decorated the lines.
-            let is_plain = self.has_text && !self.is_alike;
-            if is_bare || !(is_passed_in || is_other || is_gone || is_plain) || !is_other && self.is_adorned {
-                return None;
+        inferred.evidence = self.infer_read(result, file, &mut inferred.entries)?;
+        for file in others {
+            if matches!(inferred.evidence, Some(Evidence::Shows(_))) {
+                break;
             }
-            // A tool's rendering of bytes that are not text says nothing of the file's text.
-            let is_no_text = self.newest.as_ref().is_some_and(|newest| newest.has_bytes && !newest.is_text);
-            // The tool gives files as they are, and this matches none of the stored versions.
-            return if is_no_text { None } else { unstored(file, first, output) };
+            let shown = self.infer_read(result, file, &mut inferred.entries)?;
+            if matches!(shown, Some(Evidence::Shows(_))) {
+                inferred.evidence = shown;
+            }
+        }
+        Ok(inferred)
+    }
+
+    /// Returns the bytes that a call left in the first of these files that has them.
+    fn infer_write(
+        &self,
+        result: &TakenResult<'_>,
+        file: &ObjectId,
+        others: &[ObjectId],
+        writes: &UnclaimedWrites,
+    ) -> Result<Evidence, Unseen> {
+        // Arguments may have collapsed since; the record has them whole.
+        let recorded = match result.arrival {
+            Arrival::New => None,
+            Arrival::Late | Arrival::Again => recorded_args(result.call, self.seen)?,
         };
-        // A tool that wraps lines may have left out some of their characters.
-        if is_all || is_bare {
-            return lines.of(file).map(Evidence::Shows);
+        let args = recorded.unwrap_or(&result.input.args);
+        let mut made = None;
+        for file in std::iter::once(file).chain(others) {
+            let Some(content) = self.written(result, file, args, writes)? else { continue };
+            let Some(hash) = content.hash.filter(|_| made.is_none() || content.tx.is_some()) else {
+                continue;
+            };
+            made = Some(Bytes { file: file.clone(), hash });
+            if content.tx.is_some() {
+                break;
+            }
         }
-        // There is text that no version has.
-        let like = lines.content.hash;
-        let lines = Passage { content: Content::lost(Digest::of(output.as_bytes())), ..lines }.of(file)?;
-        Some(Evidence::Unstored { lines, like })
-    }
-}
-
-/// Returns the lines that a read from a line on has shown of a version that was never stored. What a host says in place of an
-/// output shows nothing.
-#[must_use]
-pub fn unstored(file: &ObjectId, first: usize, output: &str) -> Option<Evidence> {
-    if Placeholder::of(output).is_some() {
-        return None;
-    }
-    let lines = lost(Digest::of(output.as_bytes()), first, output).of(file)?;
-    Some(Evidence::Unstored { lines, like: None })
-}
-
-/// The search for the version that a `write` or `edit` left. That version may have been stored before the call was recorded,
-/// and something newer since. If that exact version was never stored, an edit in messages that are read again made it of the
-/// text that the model knew. Otherwise it is the version in which the call's new text first occurs: the oldest if the process
-/// ended before the call was recorded, because one notice too many is better than none.
-pub struct WriteSearch<'a> {
-    leaves: Leaves<'a>,
-    /// The hash of the text that the call makes of the one that the model knew.
-    made: Option<Digest>,
-    late: bool,
-    found: Option<Content>,
-    perhaps: Option<Content>,
-}
-
-impl<'a> WriteSearch<'a> {
-    /// Begins with no version looked at. `known` is the text that the model knew; `late`: the call is recorded after its
-    /// process has ended.
-    pub fn new(leaves: Leaves<'a>, known: Option<&str>, late: bool) -> Self {
-        let made = leaves.makes_of(known).map(|text| Digest::of(text.as_bytes()));
-        Self { leaves, made, late, found: None, perhaps: None }
+        // It may have been gone before it was stored.
+        let lost = || match args.get("content") {
+            Some(Value::String(text)) => Bytes::hash_of(text),
+            _ => Bytes::hash_of(result.call.as_str()),
+        };
+        let bytes = made.unwrap_or_else(|| Bytes { file: file.clone(), hash: lost() });
+        Ok(Evidence::Made { bytes, left: None })
     }
 
-    /// Looks at a version, the newest or the one before that looked at last. `before` is the text of the one before it.
-    /// True if an older one could fit better.
-    pub fn look(&mut self, content: Content, text: Option<&str>, before: Option<&str>) -> bool {
-        let fit = self.leaves.fits(before, text.unwrap_or_default());
-        // Otherwise others had changed the file before, and the model does not know that.
-        let is_it = if self.made.is_some() { self.made == content.hash } else { fit == Fit::Yes };
-        if is_it {
-            self.found = Some(content);
-        } else if fit != Fit::No && (self.perhaps.is_none() || self.is_oldest_taken()) {
-            self.perhaps = Some(content);
+    /// Returns the evidence of a read of a file, and adds the entry of the tool that it was found by.
+    fn infer_read(
+        &self,
+        result: &TakenResult<'_>,
+        file: &ObjectId,
+        entries: &mut Vec<u64>,
+    ) -> Result<Option<Evidence>, Unseen> {
+        let TakenResult { tx, arrival, .. } = *result;
+        let args = &result.input.args;
+        let (output, is_bare) = self.given(result)?;
+        let first = first_line(args);
+        // A result that is recorded already was not passed in just now.
+        let is_passed_in =
+            arrival.is_recorded_now() && self.records.passed_in.iter().any(|one| one.is_read_of(file));
+        let passed_in = match is_passed_in {
+            true => self.records.passage_passed_in(file, tx, first, output, self.seen)?,
+            false => None,
+        };
+        entries.extend(passed_in.map(|(number, _)| number));
+        let passed_in = passed_in.map(|(_, lines)| lines);
+        let at = ReadAt {
+            likely: self.known.spoken_of(file),
+            late: arrival == Arrival::Late,
+            before: self.known.get(file).and_then(|known| known.content.tx),
+        };
+        let read = ReadResult { first, is_limited: is_limited(args), output, is_bare, is_passed_in, at };
+        let mut search = ReadSearch::new(read);
+        match &passed_in {
+            None => self.seen.search(file, tx, &mut search)?,
+            // The evidence then depends only on whether the newest version has text.
+            Some(lines) if read.may_be_of_another(lines) => {
+                if let Some(version) = self.seen.version(file, At::After(tx))? {
+                    search.look(version.content(), version.text());
+                }
+            }
+            Some(_) => {}
         }
-        !is_it
+        Ok(search.evidence(file, passed_in))
     }
 
-    fn is_oldest_taken(&self) -> bool {
-        self.late && !matches!(self.leaves, Leaves::Unsaid)
-    }
-
-    /// Returns the content that the call left; bytes that were never stored have no transaction.
-    #[must_use]
-    pub fn content(&self) -> Option<Content> {
-        self.found.or(self.made.map(Content::lost)).or(self.perhaps)
+    /// Returns the content that a call left, if that is noted already; else the version that a search finds.
+    fn written(
+        &self,
+        result: &TakenResult<'_>,
+        file: &ObjectId,
+        args: &Map<String, Value>,
+        writes: &UnclaimedWrites,
+    ) -> Result<Option<Content>, Unseen> {
+        if result.arrival.is_recorded_now()
+            && let Some(content) = writes.left_by(file, args)
+        {
+            return Ok(Some(content));
+        }
+        let known = match self.known_now(file) {
+            Some(known) => self.text_known(file, &known)?,
+            None => None,
+        };
+        let is_late = result.arrival == Arrival::Late;
+        let mut search = WriteSearch::new(Leaves::of(args), known.as_deref(), is_late);
+        let mut version = self.seen.version(file, At::After(result.tx))?;
+        for _ in 0..LOOKED_BACK {
+            let Some(after) = version else { break };
+            let older = self.seen.version(file, At::After(before(after.tx)))?;
+            if !search.look(after.content(), after.text(), older.and_then(SeenVersion::text)) {
+                break;
+            }
+            version = older;
+        }
+        Ok(search.content())
     }
 }
 
-#[cfg(test)]
-#[path = "inferred_tests.rs"]
-mod tests;
+impl Seen {
+    /// Searches the versions of a file, from the newest after a transaction on.
+    ///
+    /// # Errors
+    /// As [`Seen::version`].
+    pub fn search(&self, file: &ObjectId, tx: TxId, search: &mut ReadSearch<'_>) -> Result<(), Unseen> {
+        let mut versions = self.walk(file, tx);
+        let done = versions.try_for_each(|version| match version {
+            Ok(version) if search.look(version.content(), version.text()) => ControlFlow::Continue(()),
+            other => ControlFlow::Break(other.map(drop)),
+        });
+        done.break_value().unwrap_or(Ok(()))
+    }
+}

@@ -21,7 +21,9 @@
 //! assert!(knowledge.outstanding.is_empty(), "so no line that was read still stands");
 //! ```
 
+mod answers;
 mod archive;
+mod call;
 mod difference;
 mod evidence;
 mod in_flight;
@@ -32,23 +34,37 @@ mod known_tests;
 mod notices;
 mod passage;
 mod placeholder;
+mod records;
+mod search;
+mod seen;
+mod sight;
 mod statement;
+mod taken;
+mod telling;
 mod told;
+mod unclaimed;
 mod wrapped;
 mod written;
 
+pub use answers::{AskedEdit, EditGuard, JudgedEdit, asked_lines};
 pub use archive::Archive;
-pub use difference::{
-    Comparison, MAX_SHOWN, MAX_TOGETHER, ShownChange, common_lines, counted, is_all_new_within, unified,
-};
+pub use call::{first_line, is_file_tool, path_of};
+pub use difference::{MAX_SHOWN, MAX_TOGETHER, unified};
 pub use evidence::{Bytes, EVIDENCE_FIELD, Evidence, Lines};
-pub use in_flight::{Base, InFlight, InFlightKind, Wrote};
-pub use inferred::{LOOKED_BACK, ReadAt, ReadResult, ReadSearch, WriteSearch, unstored};
+pub use in_flight::{Base, InFlight, InFlightKind, PassedIn, Wrote};
+pub use inferred::Inferred;
 pub use known::{Known, KnownVersion, Way};
-pub use notices::{FileChange, MAX_TOLD, Sentences, filled, notice_line};
-pub use passage::{Shows, lines_in_sight, nothing_of, passage_of, restores, wraps};
+pub use notices::{FileChange, MAX_TOLD, Sentences};
+pub use passage::{Shows, passage_of, restores, wraps};
 pub use placeholder::Placeholder;
+pub use records::{Records, Unreported};
+pub use search::{LOOKED_BACK, ReadAt, ReadResult, ReadSearch, unstored};
+pub use seen::{At, Seen, SeenVersion, Unseen};
+pub use sight::Sight;
 pub use statement::{Content, Knowledge, Outstanding, Passage, Statement, StatementKind};
+pub use taken::{Arrival, FileStatement, TakenResult};
+pub use telling::{FileNotice, Telling, Untold};
 pub use told::{whole_read, whole_write};
-pub use wrapped::{Tool, wrapped_lines};
-pub use written::{After, Fit, Leaves, Replaced, patch_in};
+pub use unclaimed::UnclaimedWrites;
+pub use wrapped::Tool;
+pub use written::{Leaves, Replaced, patch_in};

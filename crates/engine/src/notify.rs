@@ -1,0 +1,114 @@
+//! Finds the files that the model needs notices about, and writes the notices.
+
+use context_evidence::{FileChange, FileNotice, Sentences, StatementKind, Telling};
+use context_files::index::display_of;
+use context_files::reading::MAX_HASHED_BYTES;
+use context_model::chat::Notice;
+use context_model::id::ObjectId;
+use context_session::Session;
+use context_session::blocking::blocking;
+use context_session::catalog::Meta;
+use context_session::client::Fsync;
+use context_session::commit::Work;
+use context_session::error::Result;
+use context_session::paths::Disk;
+use tracing::instrument;
+
+use crate::engine::{Inner, State};
+
+impl State {
+    /// Returns the due lines for the model. A notice that a failure has delayed may be about a version that is no longer the
+    /// newest.
+    pub fn say(&mut self, sentences: &Sentences) -> Vec<String> {
+        let pending = std::mem::take(&mut self.pending);
+        let is_newest = |notice: &FileNotice| self.session.hash_of(&notice.file) == notice.hash;
+        let due = pending.iter().filter(|one| one.notices().iter().any(is_newest));
+        let mut lines: Vec<String> = due.map(|one| one.line(sentences)).collect();
+        lines.sort();
+        lines
+    }
+}
+
+impl Inner {
+    /// Adds the due notices about files to the pending ones, and records them with the turn. `place` is the host's name for
+    /// where they come.
+    ///
+    /// # Errors
+    /// Errors of the store; then none of the notices counts as recorded.
+    #[instrument(level = "debug", skip_all)]
+    pub async fn notices(&self, state: &mut State, fsync: Fsync, place: Option<&str>) -> Result<()> {
+        self.unclaimed(state).await?;
+        self.note_unread(state, fsync).await?;
+        self.keep_evidence(state).await;
+        self.follow_paths(state, fsync).await?;
+        loop {
+            self.index_mentioned_files(state, fsync).await?;
+            self.read_deferred(state, fsync).await?;
+            let open = state.known.open();
+            let mut due = Vec::new();
+            for file in &open {
+                due.extend(self.notice(state, file).await?);
+            }
+            if due.is_empty() {
+                // Another client may still store a version of a file that has none yet.
+                let is_known = |file: &&ObjectId| state.session.catalog.get(file).is_some();
+                let known: Vec<ObjectId> = open.iter().filter(is_known).cloned().collect();
+                state.known.settle(&known);
+                return Ok(());
+            }
+            let is_current = |notice: &FileNotice| state.session.hash_of(&notice.file) == notice.hash;
+            let telling = Telling::of(due, &state.pending, is_current, &self.client.options.sentences);
+            let told = &telling.notices;
+            let note = |session: &mut Session, work: &mut Work| {
+                if told.iter().any(|notice| session.hash_of(&notice.file) != notice.hash) {
+                    return Ok(false);
+                }
+                work.chat.notices(told, place.map(|place| (place, &*telling.lines)), telling.list.as_deref());
+                // Another client may store a newer version at this moment.
+                let latest = |file| session.catalog.get(file).map(|meta| meta.tx);
+                work.expected.extend(told.iter().map(|Notice { file, .. }| (file.clone(), latest(file))));
+                Ok(true)
+            };
+            if !self.commit(state, fsync, note).await? {
+                continue;
+            }
+            self.records().archive.tell(told);
+            for notice in told {
+                let via = notice.path.as_str().into();
+                state.known.add_statement(&notice.file, None, Some(&via), StatementKind::Other(notice.hash));
+            }
+            telling.replace_in(&mut state.pending);
+            // Another client may have stored another version meanwhile.
+            self.refresh(state).await?;
+        }
+    }
+
+    /// Returns the notice that the model needs of a file; `None` if nothing has changed that it does not know.
+    async fn notice(&self, state: &State, file: &ObjectId) -> Result<Option<FileNotice>> {
+        let session = &state.session;
+        let Some(meta) = session.catalog.get(file) else { return Ok(None) };
+        let now = session.hash_of(file);
+        let base = self.decide(|records, seen| state.sight(records, seen).outstanding(file, now)).await?;
+        let Some(base) = base else { return Ok(None) };
+        let change = match now.is_none() && meta.is_null && !self.is_too_large(session, file).await? {
+            true => FileChange::Deleted,
+            false => self.decide(|records, seen| state.sight(records, seen).change(file, &base, now)).await?,
+        };
+        let (handle, path) = (session.handle(file), self.path_known(state, file));
+        Ok(Some(FileNotice { file: file.clone(), hash: now, handle, path, change }))
+    }
+
+    /// Returns the path by which the model knows a file.
+    pub fn path_known(&self, state: &State, id: &ObjectId) -> String {
+        let own = || display_of(&self.client, &state.session, id);
+        state.known.path_to(id).map_or_else(own, ToString::to_string)
+    }
+
+    /// True if a file exists but is too large to be hashed: its version is like that of a deleted one.
+    async fn is_too_large(&self, session: &Session, id: &ObjectId) -> Result<bool> {
+        let Some(source) = session.catalog.get(id).and_then(Meta::file).cloned() else { return Ok(false) };
+        let Disk::At(path) = self.place_of(source).await?.disk else { return Ok(false) };
+        let is_large = |found: std::fs::Metadata| found.is_file() && found.len() > MAX_HASHED_BYTES;
+        blocking("a file", move || std::fs::metadata(path).is_ok_and(is_large)).await
+    }
+}
