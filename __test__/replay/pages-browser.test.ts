@@ -18,7 +18,7 @@ const CLIPPED = `[...document.querySelectorAll('body *')].filter((one) => {
 }).map((one) => one.tagName + ' ' + one.textContent.slice(0, 60))`
 
 describe.skipIf(CHROMIUM === undefined)('in Chromium', () => {
-  test('the report and the page of inspect at 1280 and 800 pixels, light and dark: no column is cut', async () => {
+  test('the report and the page of inspect at 1280, 800 and 400 pixels, light and dark: nothing runs out of the page, and no column is cut', async () => {
     const folder = temporaryFolder()
     const [report, page, store] = ['report.html', 'inspect.html', 'context.db'].map((name) => join(folder, name)) as [string, string, string]
     // Another folder of sessions can also be viewed.
@@ -32,11 +32,12 @@ describe.skipIf(CHROMIUM === undefined)('in Chromium', () => {
       for (const isOpen of [false, true]) {
         await browser.value(`document.querySelectorAll('details').forEach((one) => { one.open = ${isOpen} })`)
         for (const isDark of [false, true]) {
-          for (const width of [1280, 800]) {
+          for (const width of [1280, 800, 400]) {
             await browser.look(width, 900, isDark)
             const about = [name, width, isOpen ? 'open' : 'closed']
             expect([...about, await browser.value(`document.documentElement.scrollWidth`)]).toEqual([...about, width])
-            expect([...about, await browser.value(CLIPPED)]).toEqual([...about, []])
+            // On a phone, a table scrolls by itself.
+            if (width > 400) expect([...about, await browser.value(CLIPPED)]).toEqual([...about, []])
             if (PICTURES !== undefined) writeFileSync(join(PICTURES, `${name}-${width}-${isDark ? 'dark' : 'light'}-${isOpen ? 'open' : 'closed'}.png`), await browser.picture())
           }
         }
