@@ -230,7 +230,7 @@ describe('the commands', () => {
       expect([run.code, run.stdout]).toEqual([7, expect.stringMatching(/^second resume\nagent http:\/\/127\.0\.0\.1:\d+\/[\w-]+\/anthropic .*-p a  b \$HOME --resume x$/m)])
     }
     expect(await ended(us('disable'), env)).toMatchObject({ code: 0, stderr: '' })
-    // The shell writes files of its own, such as a history.
+    // The shell also writes other files, such as a history.
     expect(state(home)).toMatchObject(before)
     expect(Object.keys(state(home)).filter((name) => /rc$|conf\.d|settings\.json|before-pi/.test(name))).toEqual(['.bashrc'])
   })

@@ -88,7 +88,7 @@ interface Charged {
 export class SavingLedger {
   /** The saving, in fresh input tokens of the models that were called; negative if it was more expensive. */
   saved = 0
-  /** The same in dollars, as far as the models' prices are known. */
+  /** The same in dollars, as far as the models' prices are known; also of calls on a plan, which cost nothing by themselves. */
   dollars = 0
   /** The calls for which a plan at a flat rate paid; undefined without one. */
   plan: PlanTokens | undefined
@@ -273,7 +273,7 @@ export class SavingLedger {
 
   #gain(cost: number, prices: PromptPrices): void {
     this.saved += cost / known(prices).input
-    if (prices.input > 0 && prices.isPlan !== true) this.dollars += cost / 1_000_000
+    if (prices.input > 0) this.dollars += cost / 1_000_000
   }
 
   /** Counts the prompt of a call on a plan: as it was sent, and as it would have been without us. */
