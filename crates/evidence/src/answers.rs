@@ -170,3 +170,7 @@ impl Sentences {
         (diff.len() * DIFF_SHARE <= new.len()).then(|| filled(self.difference, &values))
     }
 }
+
+#[cfg(test)]
+#[path = "answers_tests.rs"]
+mod tests;

@@ -16,7 +16,7 @@ pub fn path_of<'a>(tool: &str, args: &'a Map<String, Value>) -> Option<Cow<'a, s
 
 /// True for the tools that read or write the file which their path names.
 #[must_use]
-pub fn is_file_tool(tool: &str) -> bool {
+pub(crate) fn is_file_tool(tool: &str) -> bool {
     matches!(tool, "read" | "write" | "edit")
 }
 

@@ -21,7 +21,7 @@ const MAX_LINE: usize = 400;
 
 /// A unified diff with three lines of context, however long; empty if the texts are equal.
 ///
-/// For programs. A model gets [`Comparison::shown`], which has a limit.
+/// For programs. The difference that a model gets has a limit.
 pub fn unified(old: &str, new: &str, old_name: &str, new_name: &str) -> String {
     if old == new {
         return String::new();
@@ -31,7 +31,7 @@ pub fn unified(old: &str, new: &str, old_name: &str, new_name: &str) -> String {
 
 /// `+12 -4`: how many lines were added and removed; `None` for very long texts.
 #[must_use]
-pub fn counted(old: &str, new: &str) -> Option<String> {
+pub(crate) fn counted(old: &str, new: &str) -> Option<String> {
     if old.len().max(new.len()) > MAX_COUNTED {
         return None;
     }
@@ -42,7 +42,7 @@ pub fn counted(old: &str, new: &str) -> Option<String> {
 
 /// A difference in the form for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ShownChange {
+pub(crate) enum ShownChange {
     /// All of it, as a unified diff.
     Whole(String),
     /// The beginning of the diff, and the size of the rest.
@@ -62,7 +62,7 @@ pub enum ShownChange {
 
 impl ShownChange {
     /// The length of the part of the diff that is shown, in UTF-16 units.
-    pub fn units(&self) -> usize {
+    pub(crate) fn units(&self) -> usize {
         match self {
             Self::Whole(text) | Self::Begun { head: text, .. } => utf16_len(text),
             Self::TooLarge => 0,
@@ -71,7 +71,7 @@ impl ShownChange {
 }
 
 /// Two texts of a file, compared once.
-pub struct Comparison<'t> {
+pub(crate) struct Comparison<'t> {
     diff: TextDiff<'t, 't, str>,
     new: &'t str,
 }
@@ -80,7 +80,7 @@ impl<'t> Comparison<'t> {
     /// Compares two texts. `None` if the text between their common beginning and end is too long: the time of a comparison is
     /// bounded.
     #[must_use]
-    pub fn of(old: &'t str, new: &'t str) -> Option<Self> {
+    pub(crate) fn of(old: &'t str, new: &'t str) -> Option<Self> {
         let head = old.bytes().zip(new.bytes()).take_while(|(old, new)| old == new).count();
         let (old_rest, new_rest) = (&old.as_bytes()[head..], &new.as_bytes()[head..]);
         let ends = old_rest.iter().rev().zip(new_rest.iter().rev());
@@ -92,7 +92,7 @@ impl<'t> Comparison<'t> {
     /// Returns the difference as a unified diff with three lines of context, of at most [`MAX_SHOWN`] UTF-16 units and the
     /// two names. `None` if the texts are equal.
     #[must_use]
-    pub fn shown(&self, old_name: &str, new_name: &str) -> Option<ShownChange> {
+    pub(crate) fn shown(&self, old_name: &str, new_name: &str) -> Option<ShownChange> {
         let all = self.diff.unified_diff().context_radius(3).header(old_name, new_name).to_string();
         if all.is_empty() {
             return None;
@@ -132,7 +132,7 @@ impl<'t> Comparison<'t> {
     /// True if a caller who knows only the old text can replace these texts in the new one: each occurs exactly once, and none
     /// of its lines, nor anything between them, is other than in the old text.
     #[must_use]
-    pub fn touches_nothing_new(&self, replaced: &[String]) -> bool {
+    pub(crate) fn touches_nothing_new(&self, replaced: &[String]) -> bool {
         let equal = self.diff.ops().iter().filter(|op| op.tag() == DiffTag::Equal);
         let kept: Vec<(usize, usize)> = equal.map(|op| (op.new_range().start, op.new_range().end)).collect();
         let is_kept = |text: &String| {
@@ -164,7 +164,7 @@ fn cut(line: &str) -> std::borrow::Cow<'_, str> {
 
 /// The last line, counted from 1, of the part of a text that an output shows from line `first` on; `None` if it does
 /// not show even that line. A host may have taken carriage returns away.
-pub fn common_lines(text: &str, first: usize, output: &str) -> Option<usize> {
+pub(crate) fn common_lines(text: &str, first: usize, output: &str) -> Option<usize> {
     let mut shown = output.split('\n');
     let mut last = None;
     for (number, line) in text.split('\n').enumerate().skip(first - 1) {
@@ -183,7 +183,7 @@ pub(crate) fn bare(line: &str) -> &str {
 
 /// True if these lines of the new text (counted from 1, both included) are enough for a reader of the old text to know all of
 /// the new one. If the number of lines has changed, the last line shown must show where the old text continues.
-pub fn is_all_new_within(old: &str, new: &str, first: usize, last: usize) -> bool {
+pub(crate) fn is_all_new_within(old: &str, new: &str, first: usize, last: usize) -> bool {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
     let before = first.saturating_sub(1);
     let last = last.min(new.len());

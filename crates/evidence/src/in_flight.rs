@@ -11,7 +11,7 @@ use crate::statement::Content;
 
 /// A passed-in entry of a tool.
 #[derive(Clone)]
-pub struct InFlight {
+pub(crate) struct InFlight {
     /// Distinguishes it from all others of this process.
     pub number: u64,
     /// The harness's ID of the call, if the harness says.
@@ -144,14 +144,14 @@ impl Wrote {
 
 impl InFlight {
     /// True if it can be of a call with this ID about this path.
-    pub fn may_be_of(&self, call_id: &str, way: &Way) -> bool {
+    pub(crate) fn may_be_of(&self, call_id: &str, way: &Way) -> bool {
         let is_free = self.owner.as_deref().is_none_or(|owner| owner == call_id);
         let is_same_call = self.call.as_ref().map_or(self.way.path == way.path, |call| call == call_id);
         is_free && is_same_call
     }
 
     /// True for a read of a file that no recorded call has claimed.
-    pub fn is_read_of(&self, file: &ObjectId) -> bool {
+    pub(crate) fn is_read_of(&self, file: &ObjectId) -> bool {
         self.owner.is_none() && self.way.file == *file && matches!(self.what, InFlightKind::Read { .. })
     }
 }

@@ -4,7 +4,8 @@
 //! A model knows only what its request says. Each result that shows lines, each write and each notice is a [`Statement`] about
 //! a version of a file; its content is [`Evidence`], which is recorded with its call and found again in the [`Archive`].
 //! [`Known`] holds the statements and which version the model knows; [`Knowledge`] combines the statements that are in sight.
-//! If no tool passed in the text that an output shows or a call left, [`ReadSearch`] and [`WriteSearch`] find it out.
+//! [`Sight`] compares them with the versions of the files, which a decision asks of [`Seen`]. [`Records`] holds what tools have
+//! passed in; if no tool passed in the text that an output shows or a call left, [`Sight::infer`] finds it out.
 //! [`Sentences`] are the words in which the model is notified.
 //!
 //! ```
@@ -20,6 +21,8 @@
 //! assert!(knowledge.speaks_of(version("b").hash), "a notice has told of it");
 //! assert!(knowledge.outstanding.is_empty(), "so no line that was read still stands");
 //! ```
+
+#![warn(unreachable_pub)]
 
 mod answers;
 mod archive;
@@ -48,16 +51,16 @@ mod written;
 
 pub use answers::{AskedEdit, EditGuard, JudgedEdit, asked_lines};
 pub use archive::Archive;
-pub use call::{first_line, is_file_tool, path_of};
+pub use call::{first_line, path_of};
 pub use difference::{MAX_SHOWN, MAX_TOGETHER, unified};
 pub use evidence::{Bytes, EVIDENCE_FIELD, Evidence, Lines};
-pub use in_flight::{Base, InFlight, InFlightKind, PassedIn, Wrote};
+pub use in_flight::{Base, InFlightKind, PassedIn, Wrote};
 pub use inferred::Inferred;
 pub use known::{Known, KnownVersion, Way};
 pub use notices::{FileChange, MAX_TOLD, Sentences};
 pub use passage::{Shows, passage_of, restores, wraps};
 pub use placeholder::Placeholder;
-pub use records::{Records, Unreported};
+pub use records::Records;
 pub use search::{LOOKED_BACK, ReadAt, ReadResult, ReadSearch, unstored};
 pub use seen::{At, Seen, SeenVersion, Unseen};
 pub use sight::Sight;

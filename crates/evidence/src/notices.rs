@@ -23,7 +23,7 @@ pub enum FileChange {
 }
 
 /// The line about a file's version.
-pub fn notice_line(
+pub(crate) fn notice_line(
     sentences: &Sentences,
     handle: &str,
     path: &str,
@@ -108,7 +108,7 @@ impl Default for Sentences {
 }
 
 /// Returns a sentence with values in place of its names. A name without a value stays.
-pub fn filled(sentence: &str, values: &[(&str, &str)]) -> String {
+pub(crate) fn filled(sentence: &str, values: &[(&str, &str)]) -> String {
     let mut text = String::with_capacity(sentence.len());
     let mut rest = sentence;
     while let Some((before, after)) = rest.split_once('{') {

@@ -15,7 +15,7 @@ pub fn restores(output: &str, text: &str) -> bool {
 }
 
 /// Some lines of a text from line `first` on, as tools show them that number lines.
-pub fn beginning(text: &str, first: usize) -> String {
+pub(crate) fn beginning(text: &str, first: usize) -> String {
     const LINES: usize = 3;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().skip(first - 1).take(LINES);
@@ -86,7 +86,7 @@ pub fn passage_of(
 
 /// Returns all of a text that has nothing to show, such as that of an empty file, after a successful read: the output shows
 /// nothing either, except a host's remark in brackets. Other words may be those of another version.
-pub fn nothing_of(text: &str, content: Content, output: &str) -> Option<Passage> {
+pub(crate) fn nothing_of(text: &str, content: Content, output: &str) -> Option<Passage> {
     /// In bytes.
     const MOST: usize = 200;
     if !text.trim_start_matches('\u{feff}').trim().is_empty() {
@@ -101,7 +101,7 @@ pub fn nothing_of(text: &str, content: Content, output: &str) -> Option<Passage>
 }
 
 /// Returns the lines that an output shows of a version that was never stored.
-pub fn lost(hash: Digest, first: usize, output: &str) -> Passage {
+pub(crate) fn lost(hash: Digest, first: usize, output: &str) -> Passage {
     let lines: Vec<&str> = output.split('\n').collect();
     let is_cut = matches!(&lines[..], [.., "", note] if note.starts_with('[') && note.ends_with(']'));
     let last = first + lines.len() - 1 - if is_cut { 2 } else { 0 };
@@ -109,7 +109,7 @@ pub fn lost(hash: Digest, first: usize, output: &str) -> Passage {
 }
 
 /// Returns the part of a passage that is still in the shown output of a result.
-pub fn lines_in_sight(lines: Passage, text: &str, output: &str) -> Option<Passage> {
+pub(crate) fn lines_in_sight(lines: Passage, text: &str, output: &str) -> Option<Passage> {
     let last = lines.last.min(lines.first + common_lines(text, 1, output)? - 1);
     (last >= lines.first).then_some(Passage { last, whole: lines.whole && last == lines.last, ..lines })
 }

@@ -36,7 +36,7 @@ pub struct Records {
 
 /// A write of a file whose result the model has not seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unreported {
+pub(crate) enum Unreported {
     /// No such write, or the file has the text that the model knew before it.
     Nothing,
     /// The model knew this text before it.
@@ -278,7 +278,7 @@ impl Records {
 
     /// Returns the model's knowledge of a file before a write whose result it has not seen: the written file may contain
     /// changes by others.
-    pub fn unreported(&self, file: &ObjectId, now: Digest, seen: &Seen) -> Result<Unreported, Unseen> {
+    pub(crate) fn unreported(&self, file: &ObjectId, now: Digest, seen: &Seen) -> Result<Unreported, Unseen> {
         let mut open = self.passed_in.iter().filter(|one| one.owner.is_none() && one.way.file == *file);
         let wrote = open.find_map(|one| match &one.what {
             InFlightKind::Wrote(wrote) => Some(wrote),

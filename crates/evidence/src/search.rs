@@ -189,7 +189,7 @@ pub fn unstored(file: &ObjectId, first: usize, output: &str) -> Option<Evidence>
 /// and something newer since. If that exact version was never stored, an edit in messages that are read again made it of the
 /// text that the model knew. Otherwise it is the version in which the call's new text first occurs: the oldest if the process
 /// ended before the call was recorded, because one notice too many is better than none.
-pub struct WriteSearch<'a> {
+pub(crate) struct WriteSearch<'a> {
     leaves: Leaves<'a>,
     /// The hash of the text that the call makes of the one that the model knew.
     made: Option<Digest>,
@@ -201,14 +201,14 @@ pub struct WriteSearch<'a> {
 impl<'a> WriteSearch<'a> {
     /// Begins with no version looked at. `known` is the text that the model knew; `late`: the call is recorded after its
     /// process has ended.
-    pub fn new(leaves: Leaves<'a>, known: Option<&str>, late: bool) -> Self {
+    pub(crate) fn new(leaves: Leaves<'a>, known: Option<&str>, late: bool) -> Self {
         let made = leaves.makes_of(known).map(|text| Digest::of(text.as_bytes()));
         Self { leaves, made, late, found: None, perhaps: None }
     }
 
     /// Looks at a version, the newest or the one before that looked at last. `before` is the text of the one before it.
     /// True if an older one could fit better.
-    pub fn look(&mut self, content: Content, text: Option<&str>, before: Option<&str>) -> bool {
+    pub(crate) fn look(&mut self, content: Content, text: Option<&str>, before: Option<&str>) -> bool {
         let fit = self.leaves.fits(before, text.unwrap_or_default());
         // Otherwise others had changed the file before, and the model does not know that.
         let is_it = if self.made.is_some() { self.made == content.hash } else { fit == Fit::Yes };
@@ -226,7 +226,7 @@ impl<'a> WriteSearch<'a> {
 
     /// Returns the content that the call left; bytes that were never stored have no transaction.
     #[must_use]
-    pub fn content(&self) -> Option<Content> {
+    pub(crate) fn content(&self) -> Option<Content> {
         self.found.or(self.made.map(Content::lost)).or(self.perhaps)
     }
 }

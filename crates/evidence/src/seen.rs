@@ -172,4 +172,4 @@ pub(crate) fn before(tx: TxId) -> TxId {
 
 #[cfg(test)]
 #[path = "seen_tests.rs"]
-mod tests;
+pub(crate) mod tests;

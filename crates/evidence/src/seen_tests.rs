@@ -9,10 +9,10 @@ use crate::evidence::{Evidence, Lines};
 use crate::search::{ReadAt, ReadResult, ReadSearch};
 
 /// A store with the versions of one file, which transactions 1, 2, … wrote.
-struct Versions(Vec<SeenVersion>);
+pub(crate) struct Versions(Vec<SeenVersion>);
 
 impl Versions {
-    fn of(texts: &[&str]) -> Self {
+    pub(crate) fn of(texts: &[&str]) -> Self {
         let version = |(number, text): (usize, &&str)| {
             let source = FilesystemSource { filesystem_id: "fs".into(), path: "/f".into() };
             let document = Document::text_file(source, HashedText::new((*text).to_owned()));
@@ -21,12 +21,12 @@ impl Versions {
         Self(texts.iter().enumerate().map(version).collect())
     }
 
-    fn file(&self) -> ObjectId {
+    pub(crate) fn file(&self) -> ObjectId {
         self.0[0].document.id().clone()
     }
 
     /// Returns the decision, and the transactions as of which it asked for a version.
-    fn decide<T>(&self, mut decide: impl FnMut(&Seen) -> Result<T, Unseen>) -> (T, Vec<u64>) {
+    pub(crate) fn decide<T>(&self, mut decide: impl FnMut(&Seen) -> Result<T, Unseen>) -> (T, Vec<u64>) {
         let (mut seen, mut asked) = (Seen::new(TxId(9)), Vec::new());
         loop {
             match decide(&seen) {

@@ -29,7 +29,7 @@ pub enum Tool {
 }
 
 /// The first and last line of a text (counted from 1) that an output shows, where a read from line `first` on was asked for.
-pub fn wrapped_lines(text: &str, first: usize, output: &str, tool: Tool) -> Option<(usize, usize)> {
+pub(crate) fn wrapped_lines(text: &str, first: usize, output: &str, tool: Tool) -> Option<(usize, usize)> {
     let (text, output) = match text.strip_prefix('\u{feff}') {
         Some(text) => (text, Cow::Owned(output.replacen('\u{feff}', "", 1))),
         None => (text, Cow::Borrowed(output)),

@@ -25,7 +25,7 @@ pub struct Replaced<'a> {
 
 /// The fit between a text and what a call left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fit {
+pub(crate) enum Fit {
     /// It has.
     Yes,
     /// The text that the call put in comes up in this text, but what the call started from is unknown.
@@ -36,7 +36,7 @@ pub enum Fit {
 
 /// The model's knowledge of a file once it has written or edited it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum After {
+pub(crate) enum After {
     /// All of it.
     All,
     /// This text: what it knew before, and what it has put in. Others have changed something else.
@@ -121,7 +121,7 @@ impl<'a> Leaves<'a> {
     }
 
     /// True if the call left this text, given the file's text `before` it.
-    pub fn fits(&self, before: Option<&str>, text: &str) -> Fit {
+    pub(crate) fn fits(&self, before: Option<&str>, text: &str) -> Fit {
         match self {
             Self::Text(written) if *written == text => Fit::Yes,
             Self::Text(_) => Fit::No,
@@ -133,7 +133,7 @@ impl<'a> Leaves<'a> {
     }
 
     /// The text that the call leaves of another one, if that has what it replaces.
-    pub fn makes_of(&self, before: Option<&str>) -> Option<String> {
+    pub(crate) fn makes_of(&self, before: Option<&str>) -> Option<String> {
         match self {
             Self::Edits(edits) => edited(before?, edits),
             Self::Text(text) => Some(text.clone().into_owned()),
@@ -144,7 +144,7 @@ impl<'a> Leaves<'a> {
     /// Returns what the model knows after the call, given the text that it knew, the text that the file had right before the
     /// call as far as it was stored, and the text that the file has now. For a file that the model did not know, only the text
     /// that it inserted itself counts as known.
-    pub fn known_after(&self, known: Option<&str>, before: Option<&str>, now: &str) -> After {
+    pub(crate) fn known_after(&self, known: Option<&str>, before: Option<&str>, now: &str) -> After {
         if let Self::Text(text) = self {
             return if is_same_text(text, now) { After::All } else { After::Only(text.clone().into_owned()) };
         }
