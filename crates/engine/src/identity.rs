@@ -13,7 +13,7 @@ use context_session::catalog::{MetaKind, is_handle_of};
 use context_session::client::Client;
 use context_session::error::Result;
 use context_session::refresh;
-use context_store::AsOf;
+use context_store::{AsOf, Version};
 
 use crate::engine::{Inner, State};
 use crate::job::{CallObject, names_of};
@@ -94,9 +94,9 @@ impl Inner {
         let is_free = |state: &State, id: &ObjectId| {
             state.session.sets.index().contains(id) && !state.request.segments.knows(id)
         };
-        for marked in [marked, own] {
-            if is_free(state, &marked) {
-                return Ok(Some(marked));
+        for marked in [&marked, &own] {
+            if is_free(state, marked) {
+                return Ok(Some(marked.clone()));
             }
         }
         if arrival == Arrival::New {
@@ -107,6 +107,9 @@ impl Inner {
             let stored = self.store().get(&plain, AsOf::default()).await?;
             let like = stored.and_then(|stored| likeness(&stored.document, input, false));
             return Ok((like == Some(Likeness::Call)).then_some(plain));
+        }
+        if let Some(again) = self.made_again(state, input, [&plain, &marked, &own]).await? {
+            return Ok(Some(again));
         }
         let named = state.namesakes.of(call_id, &state.session);
         let is_only = named.len() == 1;
@@ -135,22 +138,53 @@ impl Inner {
         Ok(object)
     }
 
-    /// The recorded call whose output a host has cleared: of its tool, with its arguments.
+    /// The object of the very same call, if a result before this one is of it: then both are that object.
+    async fn made_again(
+        &self,
+        state: &State,
+        input: &Toolcall,
+        [plain, marked, own]: [&ObjectId; 3],
+    ) -> Result<Option<ObjectId>> {
+        let State { session, request, .. } = state;
+        let is_known = |id: &ObjectId| session.sets.index().contains(id) && request.segments.knows(id);
+        // The mark is a digest of the call.
+        if let Some(id) = [marked, own].into_iter().find(|id| is_known(id)) {
+            return Ok(Some(id.clone()));
+        }
+        if !is_known(plain) {
+            return Ok(None);
+        }
+        let stored = self.store().get(plain, AsOf::default()).await?;
+        Ok(stored.is_some_and(|stored| is_same(&stored.document, input)).then(|| plain.clone()))
+    }
+
+    /// The recorded call whose output a host has cleared: of its tool, with its arguments. If the results of all these calls are
+    /// there and they are one object, the very same call was made again.
     pub(crate) async fn cleared_of(&self, state: &mut State, input: &Toolcall) -> Result<Option<ObjectId>> {
-        for id in state.namesakes.of(&input.id, &state.session) {
-            if state.request.segments.knows(&id) {
-                continue;
-            }
-            let stored = self.store().get(&id, AsOf::default()).await?;
-            let is_same = |document: &Document| {
-                document.text("tool") == Some(&input.tool) && is_args(document, &input.args)
-            };
-            if stored.is_some_and(|stored| is_same(&stored.document)) {
+        let named = state.namesakes.of(&input.id, &state.session);
+        let (known, free): (Vec<_>, Vec<_>) =
+            named.into_iter().partition(|id| state.request.segments.knows(id));
+        for id in free {
+            if self.is_call_of(&id, input).await? {
                 state.namesakes.found(&id);
                 return Ok(Some(id));
             }
         }
-        Ok(None)
+        let mut only = None;
+        for id in known {
+            if self.is_call_of(&id, input).await? && only.replace(id).is_some() {
+                return Ok(None);
+            }
+        }
+        Ok(only)
+    }
+
+    /// True if an object is a call of a result's tool with its arguments.
+    async fn is_call_of(&self, id: &ObjectId, input: &Toolcall) -> Result<bool> {
+        let stored = self.store().get(id, AsOf::default()).await?;
+        Ok(stored.is_some_and(|Version { document, .. }| {
+            document.text("tool") == Some(&input.tool) && is_args(&document, &input.args)
+        }))
     }
 }
 

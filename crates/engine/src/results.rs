@@ -131,7 +131,8 @@ impl Inner {
         };
         let excerpt = excerpt.map(|excerpt| state.session.headed(&object, &excerpt));
         let full_tokens = tokens::estimate(excerpt.as_ref().unwrap_or(&text)) as u64;
-        let is_full = is_new || state.request.rolled.form_of(&object) == Form::Full;
+        let earlier = state.request.segments.times(&object);
+        let is_full = is_new || state.request.rolled.form_of(&object, earlier) == Form::Full;
         let is_gated = is_full && excerpt.as_ref().is_some_and(|excerpt| *excerpt != text);
         let output = state.session.without_header(&object, &text).to_owned();
         let named = output.len() < text.len();

@@ -96,8 +96,9 @@ impl Engine {
                            what the roll has changed. Undo it after the turn has ended";
                 return Err(EngineError::Invalid(why.into()));
             }
-            let entry = RollEntry { undone: true, ..entry_of(&state.request.segments, &roll) };
-            self.inner.note_roll(&mut state, Fsync::Now, entry).await?;
+            if let Some(entry) = state.request.rolled.undoing() {
+                self.inner.note_roll(&mut state, Fsync::Now, entry).await?;
+            }
             let State { request, session, known, .. } = &mut *state;
             request.rolls.pop();
             request.segments.undo(&roll, self.inner.client.options.window.turns_back, session);
@@ -129,7 +130,7 @@ impl Inner {
     pub async fn execute(&self, state: &mut State, fsync: Fsync, roll: Shape, plan: &mut Plan) -> Result<()> {
         let receipt = roll.receipt();
         let noted = roll.is_roll().then(|| receipt.clone());
-        let entry = RollEntry { receipt: noted, ..entry_of(&state.request.segments, &roll) };
+        let entry = RollEntry { receipt: noted, ..entry_of(&state.request, &roll) };
         self.note_roll(state, fsync, entry).await?;
         let State { request, session, known, .. } = &mut *state;
         request.segments.apply(&roll, session);

@@ -189,7 +189,7 @@ impl Segments {
 
     /// Counts the size of a call's line, at the answer that made the call.
     pub(super) fn price_line(&mut self, object: &ObjectId, objects: &dyn Objects) {
-        let step = self.step_of.get(object).map(|number| &self.steps[*number]);
+        let step = self.step_of.get(object).and_then(|all| all.last()).map(|number| &self.steps[*number]);
         let Some(place) = step.and_then(|step| step.answer.last()).copied() else { return };
         if let SegmentKind::Arguments(arguments) = &mut self.segments[place].kind {
             arguments.line_tokens += line_tokens(object, objects);
@@ -198,16 +198,19 @@ impl Segments {
 
     /// Records the place of a call's result.
     pub(super) fn answer_step(&mut self, place: usize, object: &ObjectId) {
-        let Some(number) = self.step_of.get(object).copied() else { return };
-        let Some(arguments) = self.steps[number].answer.last().copied() else { return };
-        let SegmentKind::Arguments(Arguments { calls, .. }) = &mut self.segments[arguments].kind else {
-            return;
-        };
-        let named =
-            calls.iter_mut().find(|call| call.object.as_ref() == Some(object) && call.result.is_none());
-        if let Some(call) = named {
-            call.result = Some(place);
-            self.segments[place].step = Some(number);
+        // The very same call may have been made before.
+        for number in self.step_of.get(object).into_iter().flatten().rev() {
+            let Some(arguments) = self.steps[*number].answer.last() else { continue };
+            let SegmentKind::Arguments(Arguments { calls, .. }) = &mut self.segments[*arguments].kind else {
+                continue;
+            };
+            let named =
+                calls.iter_mut().find(|call| call.object.as_ref() == Some(object) && call.result.is_none());
+            if let Some(call) = named {
+                call.result = Some(place);
+                self.segments[place].step = Some(*number);
+                return;
+            }
         }
     }
 

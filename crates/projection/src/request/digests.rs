@@ -74,9 +74,7 @@ impl Segments {
         if !self.shortens {
             return Vec::new();
         }
-        let number_of = |object| self.step_of.get(object).copied();
-        let recorded = call_digest.first().and_then(number_of);
-        let mut numbers: Vec<usize> = call_digest.iter().filter_map(number_of).collect();
+        let (recorded, mut numbers) = self.numbers_of(call_digest);
         numbers.sort_unstable();
         numbers.dedup();
         let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -99,6 +97,51 @@ impl Segments {
             changed.extend(self.repeat_group(&group, recorded == Some(group[0]), objects));
         }
         changed
+    }
+
+    /// The answers that a recorded group names by their first calls: the carrier, if it is there, and all that are. The very same call
+    /// made several times is one object, so that its name may mean each of these answers: it means those of which most follow one
+    /// another behind the lines that the carrier has, and in doubt the earliest.
+    pub(super) fn numbers_of(&self, call_digest: &[ObjectId]) -> (Option<usize>, Vec<usize>) {
+        let named = |object: &ObjectId| self.step_of.get(object).map_or(&[][..], Vec::as_slice);
+        let Some((first, others)) = call_digest.split_first() else { return (None, Vec::new()) };
+        let candidates = named(first);
+        let is_carrier =
+            |number: &&usize| self.steps[**number].call_digest.is_none_or(|carrier| carrier == **number);
+        let alone = if let [only] = candidates { Some(only) } else { None };
+        let carriers = candidates.iter().filter(is_carrier).chain(alone).map(|number| Some(*number));
+        let groups = carriers.chain(candidates.is_empty().then_some(None)).map(|carrier| {
+            let mut numbers: Vec<usize> = carrier.into_iter().collect();
+            let has_lines_of =
+                |number: &usize| carrier.is_some() && self.steps[*number].call_digest == carrier;
+            let mut before = carrier.map(|carrier| {
+                (carrier..self.steps.len())
+                    .take_while(|number| *number == carrier || has_lines_of(number))
+                    .last()
+                    .unwrap_or(carrier)
+            });
+            let mut following = 0;
+            for object in others {
+                let is_left =
+                    |number: &usize| self.steps[*number].call_digest.is_none() && !numbers.contains(number);
+                let found = match named(object) {
+                    [only] => Some(*only),
+                    several => {
+                        let behind =
+                            several.iter().filter(|number| Some(**number) > before).copied().find(is_left);
+                        behind.or_else(|| several.iter().copied().find(is_left))
+                    }
+                };
+                let Some(number) = found else { continue };
+                following += usize::from(before.is_some_and(|before| self.follows(before, number)));
+                before = Some(number);
+                numbers.push(number);
+            }
+            (following, carrier, numbers)
+        });
+        // Of equal ones, this takes the first.
+        let best = groups.reduce(|best, one| if one.0 > best.0 { one } else { best });
+        best.map_or((None, Vec::new()), |(_, carrier, numbers)| (carrier, numbers))
     }
 
     /// The same for answers that follow one another, the first of which carries the lines of the others. If a roll had also

@@ -92,7 +92,7 @@ impl Talk {
     fn execute(&mut self, roll: Shape) -> Vec<Edit> {
         let Self { request, objects, turn, .. } = self;
         let receipt = roll.is_roll().then(|| roll.receipt());
-        request.rolled.note(RollEntry { receipt, ..entry_of(&request.segments, &roll) }, *turn);
+        request.rolled.note(RollEntry { receipt, ..entry_of(request, &roll) }, *turn);
         request.segments.apply(&roll, objects);
         let edits = request.segments.edits_of(roll.places());
         request.rolls.push(roll);
@@ -102,7 +102,7 @@ impl Talk {
     fn undo(&mut self) {
         let Self { request, objects, turn, .. } = self;
         let roll = request.rolls.pop().unwrap();
-        let entry = RollEntry { undone: true, ..entry_of(&request.segments, &roll) };
+        let entry = request.rolled.undoing().unwrap();
         request.rolled.note(entry, *turn);
         request.segments.undo(&roll, TURNS_BACK, objects);
     }

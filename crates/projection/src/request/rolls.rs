@@ -3,7 +3,7 @@
 //! A roll is recorded with the turn in which it happened, together with its receipt. So a resumed session shows what it showed
 //! before, even in a harness that keeps only its raw messages.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use context_model::chat::{Chat, RollEntry, RollReceipt, Turn};
 use context_model::id::ObjectId;
@@ -25,14 +25,15 @@ pub struct Rolled {
     undone: Vec<(RollEntry, usize)>,
 }
 
-/// The same by object.
+/// The same by object. The very same call made several times is one object, so these count how many of them it is: the oldest ones,
+/// because they age first.
 #[derive(Clone, Debug, Default)]
 struct RolledSets {
-    results: HashSet<ObjectId>,
+    results: HashMap<ObjectId, usize>,
     /// Calls whose arguments are collapsed.
-    arguments: HashSet<ObjectId>,
+    arguments: HashMap<ObjectId, usize>,
     /// Edits without their old text.
-    old_texts: HashSet<ObjectId>,
+    old_texts: HashMap<ObjectId, usize>,
     /// Prose that are shortened or left out, by their ID.
     prose: HashSet<String>,
     /// Calls whose file had changed by the time their results became references.
@@ -43,9 +44,10 @@ struct RolledSets {
 
 impl RolledSets {
     fn take_in(&mut self, entry: &RollEntry) {
-        self.results.extend(entry.results.iter().cloned());
-        self.arguments.extend(entry.arguments.iter().cloned());
-        self.old_texts.extend(entry.old_texts.iter().cloned());
+        let counts = [&mut self.results, &mut self.arguments, &mut self.old_texts];
+        for (counts, ids) in counts.into_iter().zip([&entry.results, &entry.arguments, &entry.old_texts]) {
+            ids.iter().for_each(|id| *counts.entry(id.clone()).or_default() += 1);
+        }
         self.prose.extend(entry.prose.iter().cloned());
         self.changed.extend(entry.changed.iter().cloned());
         self.whole.extend(entry.whole.iter().cloned());
@@ -67,23 +69,25 @@ impl Rolled {
         &self.receipts
     }
 
-    /// Returns what rolls have made of a call's result.
-    pub fn form_of(&self, object: &ObjectId) -> Form {
-        if self.sets.results.contains(object) { Form::Reference } else { Form::Full }
+    /// Returns what rolls have made of a call's result. `earlier`: the number of results of the very same call before it.
+    pub fn form_of(&self, object: &ObjectId, earlier: usize) -> Form {
+        if earlier < count_of(&self.sets.results, object) { Form::Reference } else { Form::Full }
     }
 
-    /// Returns what rolls have made of the arguments of a call.
-    pub fn arguments_of(&self, object: &ObjectId) -> Form {
-        match object {
-            id if self.sets.arguments.contains(id) => Form::Reference,
-            id if self.sets.old_texts.contains(id) => Form::WithoutOldText,
-            _ => Form::Full,
+    /// Returns what rolls have made of the arguments of a call. `earlier`: the number of answers with the very same call before it.
+    pub fn arguments_of(&self, object: &ObjectId, earlier: usize) -> Form {
+        if earlier < count_of(&self.sets.arguments, object) {
+            Form::Reference
+        } else if earlier < count_of(&self.sets.old_texts, object) {
+            Form::WithoutOldText
+        } else {
+            Form::Full
         }
     }
 
     /// True if rolls have shortened the arguments of an object's call.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
-        self.arguments_of(object) != Form::Full
+        self.arguments_of(object, 0) != Form::Full
             || self.entries.iter().flat_map(|entry| &entry.call_digests).flatten().any(|id| id == object)
     }
 
@@ -112,6 +116,12 @@ impl Rolled {
     pub fn brought_back(&self, turn: usize, turns: usize) -> impl Iterator<Item = (&RollEntry, usize)> {
         let left = move |at: &usize| turns.max(1).saturating_sub(turn.saturating_sub(*at));
         self.undone.iter().map(move |(entry, at)| (entry, left(at))).filter(|(_, left)| *left > 0)
+    }
+
+    /// The entry that undoes the latest roll; `None` if there is none.
+    pub fn undoing(&self) -> Option<RollEntry> {
+        let last = self.entries.iter().rfind(|entry| entry.receipt.is_some())?;
+        Some(RollEntry { undone: true, receipt: None, ..last.clone() })
     }
 
     /// Returns the entries that lead from these rolls to those of a conversation that has gone further: which were
@@ -149,15 +159,15 @@ impl Request {
     /// what was rolled of that call.
     pub fn repeat_rolls(&mut self, object: &ObjectId, place: usize, text: &str, objects: &dyn Objects) {
         self.segments.set_changed(place, self.rolled.had_changed(object));
-        if self.segments.repeat(place, self.rolled.form_of(object), objects)
+        let earlier = self.segments.results_of(object).iter().filter(|one| **one < place).count();
+        if self.segments.repeat(place, self.rolled.form_of(object, earlier), objects)
             && self.segments.text_at(place).is_none_or(|new| new != text)
         {
             self.pending.insert(place);
         }
         // Arguments were rolled together, so the last of their results brings them all.
-        let form = self.rolled.arguments_of(object);
-        for place in self.segments.arguments_of(object) {
-            if self.segments.repeat(place, form, objects) {
+        for (earlier, place) in self.segments.arguments_of(object).into_iter().enumerate() {
+            if self.segments.repeat(place, self.rolled.arguments_of(object, earlier), objects) {
                 self.pending.insert(place);
             }
         }
@@ -169,10 +179,12 @@ impl Request {
             for call_digest in &entry.call_digests {
                 self.pending.extend(self.segments.repeat_call_digest(call_digest, objects));
             }
-            for place in
-                entry.lines.iter().flat_map(|object| self.segments.results_of(object)).collect::<Vec<_>>()
-            {
-                if self.segments.has_lines(place) && self.segments.repeat(place, Form::Compact, objects) {
+            for object in &entry.lines {
+                let mut places = self.segments.results_of(object).into_iter();
+                // Of several results of the very same call, those that the record names first have lost theirs.
+                if let Some(place) = places.find(|place| self.segments.has_passing_lines(*place))
+                    && self.segments.repeat(place, Form::Compact, objects)
+                {
                     self.pending.insert(place);
                 }
             }
@@ -196,20 +208,55 @@ impl Request {
     }
 }
 
-/// A roll in the form that the chat records.
-pub fn entry_of(segments: &Segments, shape: &Shape) -> RollEntry {
+/// Adds the call at one of an object's places to those that an entry names, and all before it that no entry names, because they have
+/// left together with their answers. `counts`: the number of names in the entries before.
+fn add(
+    named: &mut Vec<ObjectId>,
+    object: &ObjectId,
+    places: &[usize],
+    place: usize,
+    counts: &HashMap<ObjectId, usize>,
+) {
+    let until = places.iter().filter(|one| **one <= place).count();
+    let so_far = count_of(counts, object) + named.iter().filter(|id| *id == object).count();
+    named.extend(std::iter::repeat_n(object.clone(), until.saturating_sub(so_far)));
+}
+
+fn count_of(counts: &HashMap<ObjectId, usize>, object: &ObjectId) -> usize {
+    counts.get(object).copied().unwrap_or_default()
+}
+
+/// A roll in the form that the chat records, before it is executed.
+pub fn entry_of(request: &Request, shape: &Shape) -> RollEntry {
+    let Request { segments, rolled, .. } = request;
     let mut entry = RollEntry { bound: segments.binding().is_strict(), ..RollEntry::default() };
-    for (place, form) in &shape.forms {
+    for (number, (place, form)) in shape.forms.iter().enumerate() {
         match (segments.kind(*place), form) {
             (SegmentKind::Result(output), form) => match form {
-                Form::Reference => entry.results.push(output.object.clone()),
+                // The record already has a reference that gets lines.
+                Form::Reference if shape.was_reference(number) => {}
+                Form::Reference => {
+                    let object = &output.object;
+                    add(
+                        &mut entry.results,
+                        object,
+                        &segments.results_of(object),
+                        *place,
+                        &rolled.sets.results,
+                    );
+                }
                 Form::Compact => entry.lines.push(output.object.clone()),
                 Form::Full | Form::WithoutOldText | Form::Removed => {}
             },
             (SegmentKind::Arguments(arguments), Form::WithoutOldText | Form::Reference) => {
-                let whole = *form == Form::Reference;
-                let list = if whole { &mut entry.arguments } else { &mut entry.old_texts };
-                list.extend(arguments.shorter().filter_map(|call| call.object.clone()));
+                let (list, counts) = if *form == Form::Reference {
+                    (&mut entry.arguments, &rolled.sets.arguments)
+                } else {
+                    (&mut entry.old_texts, &rolled.sets.old_texts)
+                };
+                for object in arguments.shorter().filter_map(|call| call.object.as_ref()) {
+                    add(list, object, &segments.arguments_of(object), *place, counts);
+                }
             }
             (SegmentKind::Prose(prose), Form::Reference) => entry.prose.push(prose.id.clone()),
             _ => {}
@@ -237,18 +284,24 @@ impl Segments {
         self.output_at(place)?.text_in(self.segments[place].form)
     }
 
-    fn has_lines(&self, place: usize) -> bool {
-        self.output_at(place).is_some_and(|output| !output.lines.is_empty())
+    /// True if a result has lines that leave with the next roll of its lines.
+    fn has_passing_lines(&self, place: usize) -> bool {
+        self.output_at(place).is_some_and(|output| output.lines.iter().any(|line| !line.stays))
     }
 
+    /// The places of an object's results, in their order.
     pub(super) fn results_of(&self, object: &ObjectId) -> Vec<usize> {
         let places = self.places.get(object).into_iter().flatten().copied();
         places.filter(|place| self.output_at(*place).is_some()).collect()
     }
 
+    /// The places of the arguments of an object's calls, in their order.
     fn arguments_of(&self, object: &ObjectId) -> Vec<usize> {
         let places = self.places.get(object).into_iter().flatten().copied();
-        places.filter(|place| matches!(self.segments[*place].kind, SegmentKind::Arguments(_))).collect()
+        let mut found: Vec<usize> =
+            places.filter(|place| matches!(self.segments[*place].kind, SegmentKind::Arguments(_))).collect();
+        found.dedup();
+        found
     }
 
     /// Keeps what a roll had replaced for `turns` user turns.
@@ -260,7 +313,8 @@ impl Segments {
         let is_among = |segment: &Segment| matches!(&segment.kind, SegmentKind::Prose(prose) if entry.prose.contains(&prose.id));
         places.extend((0..self.segments.len()).filter(|place| is_among(&self.segments[*place])));
         for call_digest in &entry.call_digests {
-            let steps = call_digest.iter().filter_map(|object| self.range_of(*self.step_of.get(object)?));
+            let (_, numbers) = self.numbers_of(call_digest);
+            let steps = numbers.into_iter().filter_map(|number| self.range_of(number));
             places.extend(
                 steps
                     .enumerate()

@@ -99,7 +99,7 @@ fn record_of_a_roll_names_its_changes() {
         let of_test = Shape::of(crate::Roll::of_test(0, Vec::new()));
         let shape = Shape { forms, call_digests: vec![vec![0, 1]], changed: vec![0], ..of_test };
         let entry = RollEntry { bound: binding.is_strict(), ..roll_of_everything(&[&["e", "w"]]) };
-        assert_eq!(entry_of(&request.segments, &shape), entry);
+        assert_eq!(entry_of(&request, &shape), entry);
     }
     let gone = request_of_each_kind(&objects).segments.edits_of([4]);
     assert!(matches!(gone.as_slice(), [Edit::Result { text: None, .. }]), "nothing was applied");
@@ -217,10 +217,10 @@ fn roll_records_the_form_of_each_segment() {
     rolled.note(entry(), 0);
     let of =
         |form: &dyn Fn(&ObjectId) -> Form, names: &[&str]| ids(names).iter().map(form).collect::<Vec<_>>();
-    assert_eq!(of(&|id| rolled.form_of(id), &["result", "other"]), [Form::Reference, Form::Full]);
+    assert_eq!(of(&|id| rolled.form_of(id, 0), &["result", "other"]), [Form::Reference, Form::Full]);
     let names = ["arguments", "old", "second", "other"];
     assert_eq!(
-        of(&|id| rolled.arguments_of(id), &names),
+        of(&|id| rolled.arguments_of(id, 0), &names),
         [Form::Reference, Form::WithoutOldText, Form::Full, Form::Full]
     );
     let hides: Vec<bool> = ids(&names).iter().map(|id| rolled.hides_arguments(id)).collect();
@@ -229,7 +229,7 @@ fn roll_records_the_form_of_each_segment() {
     assert_eq!(rolled.entries(), [entry()]);
     // An undone roll leaves none of these forms.
     rolled.note(RollEntry { undone: true, ..entry() }, 1);
-    assert_eq!(of(&|id| rolled.form_of(id), &["result"]), [Form::Full]);
+    assert_eq!(of(&|id| rolled.form_of(id, 0), &["result"]), [Form::Full]);
     assert!(!rolled.hides_prose("word") && rolled.entries().is_empty());
     // But reasoning that left with a change stays away.
     let along = RollEntry { prose: vec!["thought".into()], bound: true, ..RollEntry::default() };

@@ -28,8 +28,8 @@ pub struct Segments {
     pointed_at: HashSet<usize>,
     /// The answers with calls, oldest first.
     pub(super) steps: Vec<Step>,
-    /// The answer that made a call, by the call's object.
-    pub(super) step_of: HashMap<ObjectId, usize>,
+    /// The answers that made a call, by the call's object. Several have made the very same one.
+    pub(super) step_of: HashMap<ObjectId, Vec<usize>>,
     /// Model calls made with the visible messages.
     pub(super) calls: u64,
     /// The number of calls made before those of the transcript from which the request was rebuilt.
@@ -229,7 +229,7 @@ impl Segments {
             self.awaiting.remove(call_id);
         }
         if let Some(number) = *step {
-            self.step_of.insert(object.clone(), number);
+            self.step_of.entry(object.clone()).or_default().push(number);
             self.price_line(object, objects);
         }
         if is_shorter {

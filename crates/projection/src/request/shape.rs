@@ -42,6 +42,11 @@ impl Shape {
         self.forms.iter().map(|(place, _)| *place)
     }
 
+    /// True if the segment that takes this one of the forms was a reference before.
+    pub(super) fn was_reference(&self, number: usize) -> bool {
+        self.before.get(number).is_some_and(|(_, form)| *form >= Form::Reference)
+    }
+
     /// The roll's receipt.
     pub fn receipt(&self) -> RollReceipt {
         self.roll.receipt()

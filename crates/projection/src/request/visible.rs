@@ -88,6 +88,11 @@ impl Segments {
         self.places.get(object).into_iter().flatten().any(|place| self.output_at(*place).is_some())
     }
 
+    /// The number of results of an object in the request: several if the very same call was made again.
+    pub fn times(&self, object: &ObjectId) -> usize {
+        self.results_of(object).len()
+    }
+
     fn visible_reads(&self, file: &ObjectId) -> impl Iterator<Item = (usize, &ShownLines)> {
         self.reads_of(file).filter(|(place, _)| self.segments[*place].form == Form::Full)
     }

@@ -1,0 +1,168 @@
+/** The very same call several times, with one ID, the same arguments and the same output: all of them leave, stay out and come back. */
+import { afterEach, describe, expect, test } from 'vitest'
+import { Projection } from '../lib/projection/harness.ts'
+import type { ShapeName } from '../lib/projection/harness.ts'
+import { ContextManager } from '../lib/index.ts'
+import { FILESYSTEM, folder, sqlite } from './core/setup.ts'
+import { shapes, written } from './hosts/conversation.ts'
+import type { Step } from './hosts/conversation.ts'
+import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+
+afterEach(cleanUp)
+
+const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
+
+const lines = (name: string, count: number): string => Array.from({ length: count }, (_, n) => `${name} line ${n}: lorem ipsum dolor sit amet`).join('\n')
+
+/** A host that keeps only its own messages. Its sessions are in one store. */
+class Host {
+  steps: Step[] = []
+  #now = Date.UTC(2026, 0, 1)
+  #sessions = 0
+  readonly #shape: ShapeName
+  readonly #place = { cwd: folder(), store: sqlite() }
+  #process: { manager: ContextManager; projection: Projection } | undefined
+
+  constructor(shape: ShapeName) {
+    this.#shape = shape
+  }
+
+  /** Ends the process; the next request comes from another one. */
+  async restart(): Promise<void> {
+    await this.#process?.manager.close()
+    this.#process = undefined
+  }
+
+  /** Goes on in a session of its own. */
+  async fork(): Promise<void> {
+    const { manager } = this.#process!
+    const [parent, point] = [manager.sessionId, await manager.point()]
+    await this.restart()
+    this.#sessions += 1
+    this.#process = await this.#start()
+    await this.#process.manager.restore(parent, point)
+  }
+
+  /** Adds steps, and returns the messages that go out, as texts. */
+  async send(...added: Step[]): Promise<string[]> {
+    this.#process ??= await this.#start()
+    this.steps.push(...added)
+    this.#now += 1_000
+    const sent = await this.#process.projection.transform(this.steps.flatMap((step) => written[this.#shape](step, 1)))
+    return sent.map((message) => JSON.stringify(message))
+  }
+
+  /** Nothing is cached any more. */
+  wait(): void {
+    this.#now += 3_600_000
+  }
+
+  async content(id: string): Promise<unknown> {
+    const document = await this.#process!.manager.get(id)
+    return document?.content
+  }
+
+  async #start(): Promise<{ manager: ContextManager; projection: Projection }> {
+    const manager = await ContextManager.open({ sessionId: `s${this.#sessions}`, ...this.#place, filesystemId: FILESYSTEM, watch: false })
+    onCleanUp(() => manager.close())
+    const projection = new Projection(manager, { shape: this.#shape, model: MODEL, shortens: true, now: () => this.#now, onWarning: (warning) => expect.unreachable(warning) })
+    return { manager, projection }
+  }
+}
+
+const OUTPUT = lines('same', 60)
+const call = { id: 'call_0', name: 'bash', args: { command: 'run it' }, output: OUTPUT }
+const same: Step = { calls: [call] }
+const other = (n: number): Step => ({ calls: [{ id: `other_${n}`, name: 'bash', args: { command: `run ${n}` }, output: lines(`other ${n}`, 60) }] })
+
+/** How often the output is whole in a request. */
+const whole = (sent: readonly string[]): number => sent.join('\n').split('same line 30:').length - 1
+
+/** Plays prompts with other calls until what came before has collapsed; the cache is gone meanwhile. */
+async function age(host: Host, from: number): Promise<string[]> {
+  let sent: string[] = []
+  for (let round = from; round < from + 14; round += 1) {
+    if (round === from + 12) host.wait()
+    await host.send({ user: `prompt ${round}` })
+    sent = await host.send(other(round))
+  }
+  return sent
+}
+
+const PLACES = {
+  adjacent: (count: number): Step[] => Array.from({ length: count }, () => same),
+  apart: (count: number): Step[] => Array.from({ length: count }, (_, n): Step[] => [same, { text: `seen ${n}`, calls: [] }, { user: `again ${n}` }]).flat(),
+  'in pairs': (count: number): Step[] => Array.from({ length: count }, (_, n): Step[] => (n % 2 === 0 ? [same] : [same, { text: `seen ${n}`, calls: [] }, { user: `again ${n}` }])).flat(),
+  'with others between': (count: number): Step[] => Array.from({ length: count }, (_, n): Step[] => [same, other(100 + n)]).flat(),
+}
+
+type Place = keyof typeof PLACES
+
+describe.each(shapes)('%s', (shape) => {
+  // Each shape takes its own way into the record only at the start.
+  const COUNTS = shape === 'pi' || process.env['CONTEXT_FULL'] === '1' ? [2, 3, 4, 5] : [3]
+
+  describe.each(Object.keys(PLACES) as Place[])('%s', (place) => {
+    async function played(count: number): Promise<{ host: Host; sent: string[] }> {
+      const host = new Host(shape)
+      await host.send({ user: 'begin' })
+      for (const step of PLACES[place](count)) await host.send(step)
+      const sent = await age(host, 0)
+      expect(whole(sent), 'all of them have left').toBe(0)
+      return { host, sent }
+    }
+
+    test.each(COUNTS)('%i of them stay out in a new process, and in another after it', async (count) => {
+      const { host, sent } = await played(count)
+      for (const _ of [1, 2]) {
+        await host.restart()
+        const now = await host.send({ text: 'yes', calls: [] }, { user: 'on' })
+        expect(now.slice(0, sent.length)).toEqual(sent)
+      }
+      const ids = new Set([...sent.join('\n').matchAll(/id=([0-9a-f]{8})\b/g)].map(([, id]) => id as string))
+      expect(await Promise.all([...ids].map((id) => host.content(id)))).toContain(OUTPUT)
+    })
+
+    test.each(COUNTS)('%i of them stay out for a host that goes back, with and without a new process', async (count) => {
+      const { host, sent } = await played(count)
+      for (const restarts of [false, true]) {
+        if (restarts) await host.restart()
+        host.steps.splice(-2)
+        const kept = host.steps.flatMap((step) => written[shape](step, 1)).length
+        const now = await host.send({ user: 'another prompt' })
+        expect(kept).toBeGreaterThan(0)
+        const at = now.findIndex((message) => message.includes('another prompt'))
+        expect(now.slice(0, at)).toEqual(sent.slice(0, at))
+        expect(whole(now)).toBe(0)
+      }
+    })
+
+    test.each(COUNTS)('%i of them stay out in a fork', async (count) => {
+      const { host, sent } = await played(count)
+      await host.fork()
+      const now = await host.send({ text: 'yes', calls: [] }, { user: 'on' })
+      expect(now.slice(0, sent.length)).toEqual(sent)
+    })
+
+    test.each(COUNTS)('of %i, the one that comes last, after a roll, stays whole', async (count) => {
+      const { host } = await played(count - 1)
+      const before = await host.send({ user: 'once more' }, same)
+      expect(whole(before)).toBe(1)
+      const at = before.findIndex((message) => message.includes('same line 30:'))
+      await host.restart()
+      const now = await host.send({ text: 'yes', calls: [] }, { user: 'on' })
+      expect(now.slice(0, before.length)).toEqual(before)
+      expect(now[at]).toContain('same line 30:')
+    })
+  })
+
+  test('two in one answer', async () => {
+    const host = new Host(shape)
+    await host.send({ user: 'begin' })
+    await host.send({ calls: [call, call] })
+    const sent = await age(host, 0)
+    expect(whole(sent)).toBe(0)
+    await host.restart()
+    expect((await host.send({ text: 'yes', calls: [] }, { user: 'on' })).slice(0, sent.length)).toEqual(sent)
+  })
+})
