@@ -110,6 +110,7 @@ export declare class ContextManager {
   receipts(): Promise<Array<RollReceipt>>
   restore(sessionId: string, tx: number, times?: Array<string> | undefined | null): Promise<undefined>
   goBack(tx: number): Promise<undefined>
+  keepBeginning(messages: number): Promise<undefined>
   point(): Promise<number>
   pointTimes(): Promise<[string, string]>
   exportSession(path: string): Promise<TransferSummary>

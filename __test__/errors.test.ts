@@ -125,6 +125,7 @@ const wrong: [string, (manager: any, id: string) => unknown][] = [
   ['restore of no session', (m) => m.restore('', 1)],
   ['restore of half a transaction', (m) => m.restore('s', 0.5)],
   ['going back to half a transaction', (m) => m.goBack(0.5)],
+  ['keeping half a message', (m) => m.keepBeginning(0.5)],
   ['transformContext of a text', (m) => m.transformContext('Hello')],
   ['transformContext of null', (m) => m.transformContext([null])],
   ['transformContext of nothing and numbers', (m) => m.transformContext([undefined, 1])],

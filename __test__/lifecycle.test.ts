@@ -61,6 +61,7 @@ const calls: Record<string, (manager: ContextManager) => unknown> = {
   receipts: (m) => m.receipts(),
   restore: (m) => m.restore('s', 1),
   goBack: (m) => m.goBack(1),
+  keepBeginning: (m) => m.keepBeginning(1),
   point: (m) => m.point(),
   pointTimes: (m) => m.pointTimes(),
   storeState: (m) => m.storeState(),

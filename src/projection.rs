@@ -174,6 +174,13 @@ impl ContextManager {
     }
 
     #[napi]
+    pub fn keep_beginning<'e>(&self, env: &'e Env, messages: f64) -> Result<PromiseRaw<'e, ()>> {
+        self.life.call(env, move |open| async move {
+            Ok(open.engine.keep_beginning(convert::whole(messages, "messages")?).await?)
+        })
+    }
+
+    #[napi]
     pub fn point<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, i64>> {
         self.life.call(env, |open| async move { Ok(convert::number(open.engine.point().await?)) })
     }

@@ -159,6 +159,13 @@ export abstract class DrivenSession extends native.ContextManager {
     return calling(() => super.goBack(tx))
   }
 
+  /**
+   * Goes back as `goBack` does, to a point of which the store has no version because it is before the beginning of a fork. The chat keeps its first `messages` messages of users and the model; the pool and the active and pinned sets stay.
+   */
+  override keepBeginning(messages: number): Promise<undefined> {
+    return calling(() => super.keepBeginning(messages))
+  }
+
   /** Returns the session's newest own transaction, for `restore`. */
   override point(): Promise<number> {
     return calling(() => super.point())

@@ -4,7 +4,7 @@ import { handed, invalid, recordable } from '../core/index.ts'
 import type { EngineMessage } from '../core/index.ts'
 import { objectFor, standingOf } from './objects.ts'
 import { groupsOf, inPieces } from './pieces.ts'
-import { isPrefix, lastCommon, longestRun, placesOf, recordedOf, recordOf, remembering, turnMessage } from './recorded.ts'
+import { commonOf, isPrefix, lastCommon, longestRun, placesOf, recordedOf, recordOf, remembering, turnMessage } from './recorded.ts'
 import type { TurnMessage } from './recorded.ts'
 import type { Part, Unit } from './unit.ts'
 
@@ -46,19 +46,12 @@ export class CallBoundary {
    * conversation, from which others were removed before. Undefined if it does not have all of it, in this order.
    */
   async behind(kept: readonly Unit[], removed: readonly Unit[]): Promise<number | undefined> {
-    const manager = this.#manager
-    const record = await recordOf(manager)
+    const record = await recordOf(this.#manager)
     const end = placesOf(record, removed.flatMap(turnMessages))?.[0]
     const places = placesOf(record.slice(0, end), kept.flatMap(turnMessages))
     if (end === undefined || places === undefined) return undefined
-    const point = await lastCommon(manager, record.slice(0, end))
-    const { length } = await recordOf(manager, point)
-    // Units that the point does not have yet are handed over again.
-    let missing = places.filter((place) => place >= length).length
-    let boundary = kept.length
-    while (missing > 0) missing -= turnMessages(kept[(boundary -= 1)] as Unit).length
-    await manager.goBack(point)
-    return boundary
+    await this.#keep(record, end)
+    return kept.length
   }
 
   /**
@@ -95,7 +88,8 @@ export class CallBoundary {
     const rest = await this.#atRun(record, messages)
     if (rest !== undefined) return rest
     const point = await lastCommon(manager, messages)
-    const common = (await recordOf(manager, point)).length
+    const atPoint = (await recordOf(manager, point)).length
+    const common = Math.max(atPoint, commonOf(record, messages))
     // Another conversation does not continue after an emptied record: each restart would make the record longer.
     const isLeft = record.some(({ isErased, calls }) => isErased !== true || calls.length > 0)
     if (common === 0 && isLeft && messages.length > 0 && record.filter(({ role }) => role === 'user').length > 1) {
@@ -107,7 +101,7 @@ export class CallBoundary {
         'these messages are of a conversation that another one has followed in this session; a session records one conversation at a time. Open a separate session for each, with ContextManager.open and another sessionId',
       )
     }
-    await manager.goBack(point)
+    await (common === atPoint ? manager.goBack(point) : manager.keepBeginning(common))
     const left = remembering(await recordOf(manager), messages)
     if (isPrefix(left, messages)) return left.length
     await manager.restore(manager.sessionId, 0)
@@ -119,16 +113,20 @@ export class CallBoundary {
    * conversation is. Undefined if too little of it is.
    */
   async #atRun(record: readonly TurnMessage[], messages: readonly TurnMessage[]): Promise<number | undefined> {
-    const manager = this.#manager
     const run = longestRun(record, messages)
     const start = run.record - run.length
     // Single messages, and a few among many others, are the same by chance.
     if (run.length < 2 || run.length < SHARE * (messages.length - run.messages + run.length) || this.#starts.some((one) => start < one)) return undefined
-    const point = await lastCommon(manager, record.slice(0, run.record))
-    const { length } = await recordOf(manager, point)
-    if (length < start + 2) return undefined
-    await manager.goBack(point)
-    return run.messages - (run.record - length)
+    await this.#keep(record, run.record)
+    return run.messages
+  }
+
+  /** Makes the record end behind its first messages. A fork has no point before its own beginning. */
+  async #keep(record: readonly TurnMessage[], count: number): Promise<void> {
+    const manager = this.#manager
+    const point = await lastCommon(manager, record.slice(0, count))
+    const isThere = (await recordOf(manager, point)).length === count
+    await (isThere ? manager.goBack(point) : manager.keepBeginning(count))
   }
 
   /** True if a unit that consists of results only is in the record. */

@@ -227,7 +227,7 @@ async function prefixOnBranch(at: (tx: number) => Promise<Point>, newest: number
 }
 
 /** The number of messages that two lists have in common at their beginnings. */
-function commonOf(record: readonly TurnMessage[], messages: readonly TurnMessage[]): number {
+export function commonOf(record: readonly TurnMessage[], messages: readonly TurnMessage[]): number {
   const different = record.findIndex((one, index) => !isSame(one, messages[index]))
   return different < 0 ? record.length : different
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use context_files::index::{FileEntry, IndexResult};
 use context_files::reconcile::{compare_all, stored_files};
-use context_model::chat::{Chat, adopt, begun};
+use context_model::chat::{Chat, RollEntry, adopt, beginning_of, begun};
 use context_model::id::{ObjectId, SessionId};
 use context_model::index::Action;
 use context_model::object::Document;
@@ -56,6 +56,30 @@ impl Engine {
         self.move_to(self.inner.client.session_id(), tx, None, true).await
     }
 
+    /// The same for a point of which the store has no version, because it is before the beginning of a fork. The chat keeps its first `messages` messages of users and the model; the pool and the active and pinned sets stay as they are.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
+    pub async fn keep_beginning(&self, messages: usize) -> Result<()> {
+        let inner = &self.inner;
+        let mut state = inner.lock().await?;
+        let Some(now) = inner.recorded(&inner.client.chat_id, AsOf::default()).await? else { return Ok(()) };
+        let before = beginning_of(&now.document, messages)?;
+        let rolls = rolls_of(Chat::of(&before), &now.document, &state.request.rolled);
+        let chat = adopt(inner.client.session_id(), &before, &[&now.document], &rolls)?;
+        let keep = |_: &mut Session, work: &mut Work| {
+            work.documents.push(chat.clone());
+            work.turns = Some(Chat::of(&chat).len());
+            Ok(())
+        };
+        inner.commit(&mut state, Fsync::Now, keep).await?;
+        state.session.read_chat(&chat);
+        inner.read_chat(&mut state, Some(&chat));
+        state.leave_branch();
+        Ok(())
+    }
+
     async fn move_to(
         &self,
         session: &SessionId,
@@ -75,10 +99,7 @@ impl Engine {
             let newer = self.inner.store().get_many(&newer, AsOf::default()).await?;
             let newer: Vec<&Document> = newer.iter().flatten().map(|version| &version.document).collect();
             let rolls = match newer.first().filter(|_| keeps_rolls) {
-                Some(later) => {
-                    let before = Chat::of(&chat.document);
-                    before.rolls_before(Chat::of(later), &Rolled::of(before).towards(&state.request.rolled))
-                }
+                Some(later) => rolls_of(Chat::of(&chat.document), later, &state.request.rolled),
                 None => Vec::new(),
             };
             (point.document, adopt(own, &chat.document, &newer, &rolls)?)
@@ -109,6 +130,11 @@ impl Engine {
         inner.reconcile(Some(&new)).await?;
         Ok(())
     }
+}
+
+/// The rolls since a chat had this form that are in effect on what it has.
+fn rolls_of(before: Chat<'_>, later: &Document, rolled: &Rolled) -> Vec<RollEntry> {
+    before.rolls_before(Chat::of(later), &Rolled::of(before).towards(rolled))
 }
 
 /// The result of comparing files with the disk.

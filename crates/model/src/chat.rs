@@ -24,10 +24,12 @@
 //! missing or has the wrong type as empty, so a damaged document is read as far as possible. Unknown fields stay
 //! unchanged, because a chat changes only by patches that add.
 
+mod beginning;
 mod change;
 mod fields;
 mod roll;
 
+pub use beginning::beginning_of;
 pub use change::ChatPatch;
 pub use change::Notice;
 pub use roll::RollEntry;
