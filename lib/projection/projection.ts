@@ -24,7 +24,7 @@ import { isHeld } from './shape.ts'
 import type { Shape } from './shape.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import { Table, undisturbed } from './table.ts'
-import { hasList, placesBehind, Told } from './told.ts'
+import { hasList, placeOfNext, placesBehind, Told } from './told.ts'
 import { isOfSameTools, noticeOf, read, renewed, wordsOf } from './unit.ts'
 import type { Part, Unit } from './unit.ts'
 
@@ -386,7 +386,7 @@ export class Projection {
     const { systemTokens, shortens, cacheKept } = this.#options
     const sentMs = (this.#sentMs === undefined ? this.#options.sentMs : undefined) ?? this.#pass?.sentMs
     const model = this.#model()
-    return callOf(model, { moment, binding: this.#reasoning.binding(model), nowMs: this.#now(), systemTokens, shortens, sentMs, repeats: this.#mayHide(), place: this.#pass?.places.at(-1), cacheKept: cacheKept?.({ isPrompt: moment.isPrompt }) })
+    return callOf(model, { moment, binding: this.#reasoning.binding(model), nowMs: this.#now(), systemTokens, shortens, sentMs, repeats: this.#mayHide(), place: placeOfNext(this.#pass), cacheKept: cacheKept?.({ isPrompt: moment.isPrompt }) })
   }
 
   #model(): ProjectedModel {

@@ -300,7 +300,8 @@ export function undisturbed(old: Table, units: readonly Unit[], seen: ReadonlyMa
   return hasLast ? lastSeen + 1 : undefined
 }
 
-function isOfSystem({ parts }: Unit): boolean {
+/** True if a unit is the system's. */
+export function isOfSystem({ parts }: Unit): boolean {
   return parts.length > 0 && parts.every(({ message: { role } }) => role === 'system')
 }
 

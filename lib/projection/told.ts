@@ -5,9 +5,10 @@
 import { createHash } from 'node:crypto'
 import type { ContextManager } from '../../index.js'
 import { fingerprint } from './identity.ts'
+import { isHeld } from './shape.ts'
 import type { Shape } from './shape.ts'
 import { UNDECIDED } from './shapes.ts'
-import { textsOf } from './table.ts'
+import { isOfSystem, textsOf } from './table.ts'
 import { contentOf, wordsOf } from './unit.ts'
 import type { Unit } from './unit.ts'
 
@@ -43,17 +44,54 @@ export class Told {
     this.#places = places
   }
 
-  /** Puts the notices in the session's record back where they came. A host that has kept them has them behind that place. */
+  /**
+   * Puts the notices in the session's record back where they came. A host that has kept them has them behind that place. Those of
+   * places where nothing could be added came with the next ones; the engine repeats those that have not come yet.
+   */
   async putBack(units: readonly Unit[], { manager, shape, nowMs }: { manager: ContextManager; shape: Shape | undefined; nowMs: number }): Promise<void> {
     const recorded = await recordedBy(manager)
     if (recorded.size === 0) return
     const places = placesBehind(units)
+    let waiting: string[] = []
     for (const [at, unit] of units.entries()) {
-      const text = recorded.get(places[at] as string)
-      const behind = units[at + 1]?.parts.flatMap(({ message }) => textsOf(message)) ?? []
-      if (text !== undefined && !behind.some((one) => one.includes(text))) unit.notices.push(this.notice(text, shape, nowMs))
+      const [first, ...others] = textsAt(recorded, places[at] as string)
+      const lines = first?.split('\n') ?? []
+      waiting = [...waiting.filter((line) => !lines.includes(line)), ...lines]
+      // A request seldom ends with an answer, and nothing may stand between a call and its result.
+      const isAnswer = unit.parts.some(({ message: { role } }) => role === 'assistant')
+      if ((isAnswer && first === undefined) || isHeld({ shape: unit.shape, messages: unit.raw })) continue
+      const texts = waiting.length === 0 ? others : [waiting.join('\n'), ...others]
+      waiting = []
+      const behind = units.slice(at + 1, at + 1 + texts.length).flatMap(({ parts }) => parts.flatMap(({ message }) => textsOf(message)))
+      for (const text of texts) if (!behind.some((one) => one.includes(text))) unit.notices.push(this.notice(text, shape, nowMs))
     }
   }
+}
+
+/**
+ * The name of the place where a notice would come now: behind the last unit that is not the system's, and behind the notices that
+ * are there already. `places` are the names behind all units, of which `fresh` are the last.
+ */
+export function placeOfNext(now: { table: { units: readonly Unit[] }; fresh: readonly Unit[] | undefined; places: readonly string[] } | undefined): string | undefined {
+  const { table: { units } = { units: [] }, fresh = [], places = [] } = now ?? {}
+  const isLast = (unit: Unit): boolean => !isOfSystem(unit)
+  const before = places.length - fresh.length
+  const among = fresh.findLastIndex(isLast)
+  const at = among >= 0 ? before + among : units.findLastIndex(isLast)
+  const [place, unit] = at < 0 ? [places.at(-1), fresh.at(-1) ?? units.at(-1)] : [places[at], fresh[at - before] ?? units[at]]
+  return place === undefined ? undefined : numbered(place, unit?.notices.length ?? 0)
+}
+
+/** The name of a place behind some notices. */
+function numbered(place: string, notices: number): string {
+  return notices === 0 ? place : `${place}~${notices}`
+}
+
+/** The texts of the notices at a place, in the order in which they came. */
+function textsAt(recorded: ReadonlyMap<string, string>, place: string): string[] {
+  const texts: string[] = []
+  for (let text = recorded.get(place); text !== undefined; text = recorded.get(numbered(place, texts.length))) texts.push(text)
+  return texts
 }
 
 /**
@@ -81,7 +119,8 @@ async function recordedBy(manager: ContextManager): Promise<ReadonlyMap<string, 
     if (typeof said?.place !== 'string' || !Array.isArray(said.lines)) continue
     lines.set(said.place, new Set([...(lines.get(said.place) ?? []), ...said.lines.map(String)]))
   }
-  return new Map([...lines].map(([place, all]) => [place, [...all].sort().join('\n')]))
+  // As the engine sorts them.
+  return new Map([...lines].map(([place, all]) => [place, [...all].sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other))).join('\n')]))
 }
 
 /** The entries of the session's record beside its messages. */

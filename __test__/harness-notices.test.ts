@@ -1,0 +1,116 @@
+/** Notices stand in a later process where they stood before, in the same order, so that the provider still has them cached. */
+import { afterEach, describe, expect, test } from 'vitest'
+import { Projection } from '../lib/projection/harness.ts'
+import type { ShapeName } from '../lib/projection/harness.ts'
+import { ContextManager } from '../lib/index.ts'
+import { FILESYSTEM, folder, sqlite, write } from './core/setup.ts'
+import { shapes, written } from './hosts/conversation.ts'
+import type { Step } from './hosts/conversation.ts'
+import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+
+afterEach(cleanUp)
+
+const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
+
+/** A host that keeps only its own messages, in a folder in which others write. */
+class Host {
+  readonly messages: object[] = []
+  readonly #shape: ShapeName
+  readonly #cwd = folder()
+  readonly #store = sqlite()
+  #changes = 0
+  #process: { manager: ContextManager; projection: Projection } | undefined
+
+  constructor(shape: ShapeName) {
+    this.#shape = shape
+  }
+
+  async restart(): Promise<void> {
+    await this.#process?.manager.close()
+    this.#process = undefined
+  }
+
+  /** Another program writes a file. */
+  change(name: string): void {
+    this.#changes += 1
+    write(this.#cwd, name, `text ${this.#changes} of ${name}\n`)
+  }
+
+  /** Adds steps, and returns the messages that go out, as texts. */
+  async send(...steps: Step[]): Promise<string[]> {
+    this.#process ??= await this.#start()
+    this.messages.push(...steps.flatMap((step) => written[this.#shape](step, 1)))
+    await this.#process.manager.reconcile()
+    return (await this.#process.projection.transform(this.messages)).map((message) => JSON.stringify(message))
+  }
+
+  /** Reads files. */
+  async read(...names: string[]): Promise<string[]> {
+    for (const name of names) write(this.#cwd, name, `text of ${name}\n`)
+    return this.send({ calls: names.map((name) => ({ id: `read_${name}`, name: 'read', args: { path: name }, output: `text of ${name}\n` })) })
+  }
+
+  async #start(): Promise<{ manager: ContextManager; projection: Projection }> {
+    const manager = await ContextManager.open({ sessionId: 's', cwd: this.#cwd, store: this.#store, filesystemId: FILESYSTEM, watch: false })
+    onCleanUp(() => manager.close())
+    // A time of its own in a notice would differ.
+    const projection = new Projection(manager, { shape: this.#shape, model: MODEL, shortens: true, now: () => 1_000, onWarning: (warning) => expect.unreachable(warning) })
+    return { manager, projection }
+  }
+}
+
+const noticesIn = (sent: readonly string[]): string[] => sent.flatMap((message) => [...message.matchAll(/stale id=\w+ path=\S*?(\w+\.txt)/g)].map(([, name]) => name as string))
+
+describe.each(shapes)('%s', (shape) => {
+  test.each([
+    ['in one request', [['b.txt', 'a.txt']]],
+    ['in two', [['b.txt'], ['a.txt']]],
+    ['in three, of a file that changes again', [['b.txt'], ['a.txt', 'c.txt'], ['b.txt']]],
+  ])('several at one place, %s', async (_, changes) => {
+    const host = new Host(shape)
+    await host.send({ user: 'begin' })
+    await host.read('a.txt', 'b.txt', 'c.txt')
+    let before = await host.send({ text: 'read', calls: [] }, { user: 'on' })
+    for (const names of changes) {
+      for (const name of names) host.change(name)
+      before = await host.send()
+    }
+    expect(noticesIn(before).length).toBeGreaterThanOrEqual(2)
+    await host.restart()
+    const now = await host.send({ text: 'seen', calls: [] }, { user: 'and on' })
+    expect(now.slice(0, before.length)).toEqual(before)
+  })
+
+  test.each([[[]], [[1]], [[2]], [[3]], [[1, 2, 3]]])('one that could not be added within a turn comes behind it; new processes: %j', async (restarts: number[]) => {
+    const host = new Host(shape)
+    let before: string[] = []
+    const next = async (number: number, changed: string | undefined, ...steps: Step[]): Promise<void> => {
+      if (restarts.includes(number)) await host.restart()
+      if (changed !== undefined) host.change(changed)
+      const now = await host.send(...steps)
+      expect(now.slice(0, before.length), `request ${number}`).toEqual(before)
+      before = now
+    }
+    await host.send({ user: 'begin' })
+    await host.read('a.txt', 'b.txt')
+    await next(0, 'a.txt', { calls: [{ id: 'one', name: 'bash', args: { command: 'one' }, output: 'one' }] })
+    await next(1, 'b.txt', { calls: [{ id: 'two', name: 'bash', args: { command: 'two' }, output: 'two' }] })
+    await next(2, undefined, { text: 'seen', calls: [] }, { user: 'on' })
+    await next(3, undefined, { text: 'yes', calls: [] }, { user: 'and on' })
+    expect(noticesIn(before).toSorted()).toEqual(['a.txt', 'b.txt'])
+  })
+})
+
+test('one before the messages of the system at the end stands there in a later process, too', async () => {
+  const host = new Host('openai-chat')
+  await host.send({ user: 'begin' })
+  await host.read('a.txt')
+  await host.send({ text: 'read', calls: [] }, { user: 'on' })
+  host.messages.push({ role: 'system', content: 'a reminder' })
+  host.change('a.txt')
+  const before = await host.send()
+  expect(noticesIn(before)).toEqual(['a.txt'])
+  expect(before.at(-1)).toContain('a reminder')
+  await host.restart()
+  expect((await host.send({ text: 'yes', calls: [] }, { user: 'on' })).slice(0, before.length)).toEqual(before)
+})
