@@ -81,7 +81,9 @@ impl Engine {
             if state.taken.contains(&one) {
                 continue;
             }
-            let taking = Taking { arrival: Arrival::New, excerpts: call.rolls, now: moment(call) };
+            // An output that is new is cut also where nothing that was sent may change.
+            let excerpts = call.rolls || call.repeats;
+            let taking = Taking { arrival: Arrival::New, excerpts, now: moment(call) };
             self.inner.take_in(&mut state, &one, &policy, taking).await?;
             state.taken.push(one);
         }
