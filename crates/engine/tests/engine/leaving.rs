@@ -266,7 +266,8 @@ async fn old_calls_become_lines_behind_the_first_of_them() {
     let mut lines = lines.lines();
     assert!(lines.next().unwrap().starts_with("toolcall_ref id="));
     assert!(lines.next().unwrap().starts_with("bash make step_3 id="));
-    assert_eq!(lines.next(), Some("said: I change it."));
+    let line = format!("said: I change it. id={}", said_id("I change it."));
+    assert_eq!(lines.next(), Some(&*line));
     let line = lines.next().unwrap();
     let id = line.strip_prefix("edit src/a.rs id=").unwrap_or_else(|| panic!("{line}"));
     assert_eq!(chat.engine.activate(id, None).await.unwrap().content.as_deref(), Some("done"));

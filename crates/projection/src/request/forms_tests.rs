@@ -319,8 +319,8 @@ fn line_of_a_call_has_its_outcome() {
     let mut segments = answers(&["one", "two", "three"], &objects);
     segments.write_lines(&[0, 1, 2], &objects);
     let lines = segments.output_at(2).unwrap().lines.iter().map(|line| line.text.as_str());
-    let expected =
-        ["said: I look.", "bash two failed id=two", "said: I look.", "bash three -> 2 lines id=three"];
+    let said = format!("said: I look. id={}", context_model::chat::said_id("I look."));
+    let expected = [&*said, "bash two failed id=two", &*said, "bash three -> 2 lines id=three"];
     assert_eq!(lines.collect::<Vec<_>>(), expected);
 }
 

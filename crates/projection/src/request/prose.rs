@@ -109,8 +109,9 @@ pub(crate) fn prose(block: usize, text: &str, blocks: &[&Value]) -> Option<Prose
     let short = if chars > kept + MARK { Short::Text(shortened(text, kept, &id)) } else { Short::Whole };
     let begin = beginning(text.trim(), KEPT);
     let is_all = begin.len() == text.len() && !text.contains('\n');
-    let begin = render::line(&begin.replace('\n', " "));
-    let line = if is_all { format!("said: {begin}") } else { format!("said: {begin}... id={id}") };
+    let cut = if is_all { "" } else { "..." };
+    // A line that has all of the text leaves with a later roll, and then only the ID brings the text back.
+    let line = format!("said: {}{cut} id={id}", render::line(&begin.replace('\n', " ")));
     Some(Prose {
         block,
         id,
@@ -162,9 +163,7 @@ pub fn named_texts(message: &Value) -> Vec<(String, &str)> {
         }
         _ => Vec::new(),
     };
-    let is_named = |one: &Prose| {
-        one.short != Short::Whole || one.line.as_ref().is_some_and(|line| line.ends_with(&one.id))
-    };
+    let is_named = |one: &Prose| one.short != Short::Whole || one.line.is_some();
     named.into_iter().filter(is_named).filter_map(|one| Some((one.id, text_at(one.block)?))).collect()
 }
 
@@ -312,11 +311,11 @@ mod tests {
     }
 
     #[test]
-    fn line_for_prose_names_it_unless_it_is_complete() {
+    fn line_for_prose_names_it() {
         let call = json!({ "type": "toolCall" });
         let line = |text: &str| prose(0, text, &[&call]).unwrap().line.unwrap();
-        assert_eq!(line("I look."), "said: I look.");
         let id = |text: &str| said_id(text);
+        assert_eq!(line("I look."), format!("said: I look. id={}", id("I look.")));
         for (text, begin) in [("a\nb", "a b"), (" a", "a"), (&"x".repeat(KEPT + 1), &"x".repeat(KEPT))] {
             assert_eq!(line(text), format!("said: {begin}... id={}", id(text)));
         }
