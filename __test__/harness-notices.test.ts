@@ -53,7 +53,7 @@ class Host {
   async #start(): Promise<{ manager: ContextManager; projection: Projection }> {
     const manager = await ContextManager.open({ sessionId: 's', cwd: this.#cwd, store: this.#store, filesystemId: FILESYSTEM, watch: false })
     onCleanUp(() => manager.close())
-    // A time of its own in a notice would differ.
+    // Each request gives its notices its own time otherwise.
     const projection = new Projection(manager, { shape: this.#shape, model: MODEL, shortens: true, now: () => 1_000, onWarning: (warning) => expect.unreachable(warning) })
     return { manager, projection }
   }
@@ -101,7 +101,7 @@ describe.each(shapes)('%s', (shape) => {
   })
 })
 
-test('one before the messages of the system at the end stands there in a later process, too', async () => {
+test('one before the messages of the system at the end is there in a later process, too', async () => {
   const host = new Host('openai-chat')
   await host.send({ user: 'begin' })
   await host.read('a.txt')

@@ -33,7 +33,7 @@ class Host {
     this.#process = undefined
   }
 
-  /** Goes on in a session of its own. */
+  /** Continues in another session. */
   async fork(): Promise<void> {
     const { manager } = this.#process!
     const [parent, point] = [manager.sessionId, await manager.point()]
@@ -75,7 +75,7 @@ const call = { id: 'call_0', name: 'bash', args: { command: 'run it' }, output: 
 const same: Step = { calls: [call] }
 const other = (n: number): Step => ({ calls: [{ id: `other_${n}`, name: 'bash', args: { command: `run ${n}` }, output: lines(`other ${n}`, 60) }] })
 
-/** How often the output is whole in a request. */
+/** The number of times that a request has the whole output. */
 const whole = (sent: readonly string[]): number => sent.join('\n').split('same line 30:').length - 1
 
 /** Plays prompts with other calls until what came before has collapsed; the cache is gone meanwhile. */
