@@ -174,6 +174,13 @@ export interface Block {
   content: string
 }
 
+/**
+ * The changes that a call would make to files; `args` is the JSON text of its arguments. Empty for a tool that changes no file.
+ *
+ * Throws `INVALID_ARGUMENT` for another text.
+ */
+export declare function changesOfCall(name: string, args: string): Array<PlannedChange>
+
 /** Reads an export whole. Rejects with `INVALID_ARGUMENT` if it can't be imported, and `IO`. */
 export declare function checkExport(path: string): Promise<undefined>
 
@@ -458,6 +465,9 @@ export interface OpenOptions {
   redact?: boolean
 }
 
+/** The output of a command in what its agent makes of it. Null if the whole text is the output. */
+export declare function outputAlone(text: string): string | null
+
 /** The part of a content to return. */
 export interface Part {
   /** First and last line, counted from 1: `[120, 180]`, or `"120-180"` as the tool `activate` and the commands take it. */
@@ -480,6 +490,12 @@ export interface Passage {
   /** The number of lines of the whole text. */
   total: number
 }
+
+/**
+ * The kind of text that a host has written in place of a whole output: `cleared` (it was here and is no longer sent) or `unchanged` (a file was
+ * read once more, and an earlier result has it). Null for an output.
+ */
+export declare function placeholderIn(output: string): 'cleared' | 'unchanged' | null
 
 /** The steps to take before the next model call. */
 export interface Plan {
@@ -504,6 +520,14 @@ export interface Plan {
   point?: number
   /** The current result of `pointTimes`; set only by `advance`. */
   pointTimes?: [string, string]
+}
+
+/** A file that a call is about to change. */
+export interface PlannedChange {
+  /** The file, as the agent wrote its path. */
+  path: string
+  /** The texts that the call replaces; absent if it replaces the whole file, or says nothing of them. */
+  oldTexts?: Array<string>
 }
 
 /**
@@ -564,6 +588,20 @@ export interface ReceivedResult {
   /** The line to put before the output; absent where a reference would not be shorter than the output. */
   header?: string
 }
+
+/**
+ * Recognizes calls of agents, all calls of a message at once. `calls` is the JSON text of a list of names and arguments, of which
+ * texts and lists of texts are enough.
+ *
+ * Returns the JSON text of a list: for each call `null` if the engine does not know its tool, or `tool` and, where there is
+ * something to say, `names` (arguments that the engine calls otherwise), `items` (a list among them: its `field`, and the `names` in
+ * its elements), `command` (on one line, where the arguments have it in another form), `isScript` (the command is all that the
+ * engine gets), `reads`, `writes`, and `shows` (the lines that a shell shows: `path`, `first`, `last` unless it is the end,
+ * `numbered`).
+ *
+ * Throws `INVALID_ARGUMENT` for another text.
+ */
+export declare function recognizeCalls(calls: string): string
 
 /**
  * The text as `redact` stores it, with a mark such as `[redacted: github-pat]` in place of each secret; null if it has none.
@@ -718,6 +756,12 @@ export interface SetChange {
    */
   visible: boolean
 }
+
+/**
+ * The lines of a file that an output shows, without their numbers. Null if the output is anything but consecutively numbered
+ * lines.
+ */
+export declare function shownLines(output: string): string | null
 
 /** Figures of a session. */
 export interface Stats {
@@ -931,3 +975,6 @@ export interface WindowOptions {
   /** For how many turns tool outputs stay active, including the current one. Default 3. */
   turnsBack?: number
 }
+
+/** A text without the numbers of its lines. Null if it has none. */
+export declare function withoutLineNumbers(text: string): string | null

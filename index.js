@@ -773,13 +773,19 @@ if (
   }
 }
 
-const { ContextManager, Store, checkExport, contentHash, defaultFilesystemId, firstWords, redactedText, textPart } = nativeBinding
+const { ContextManager, Store, changesOfCall, checkExport, contentHash, defaultFilesystemId, firstWords, outputAlone, placeholderIn, recognizeCalls, redactedText, shownLines, textPart, withoutLineNumbers } = nativeBinding
 export { ContextManager }
 export { Store }
+export { changesOfCall }
 export { checkExport }
 export { contentHash }
 export { defaultFilesystemId }
 export { firstWords }
+export { outputAlone }
+export { placeholderIn }
+export { recognizeCalls }
 export { redactedText }
+export { shownLines }
 export { textPart }
+export { withoutLineNumbers }
 export const __napiBindingTarget = __napiLoadedBindingTarget

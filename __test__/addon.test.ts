@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
-import { loadAddon } from '../lib/native/addon.ts'
+import { loadAddon } from '../lib/core/addon.ts'
 import { cleanUp, temporaryFolder } from '../rig/pi.ts'
 
 const execute = promisify(execFile)

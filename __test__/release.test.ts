@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { packAll } from '../scripts/release/pack.mjs'
 import { checkGlibc, glibcOf, TARGETS } from '../scripts/release/targets.mjs'
-import { GLIBC } from '../lib/native/addon.ts'
+import { GLIBC } from '../lib/core/addon.ts'
 import { cleanUp, temporaryFolder } from '../rig/pi.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))

@@ -36,6 +36,7 @@ function suite(name: string): string[] {
     case 'store':
     case 'store-sqlite':
     case 'store-xtdb':
+    case 'tools':
       return [join(root, `crates/${first}/tests/${below}.rs`)]
     case 'conformance':
       return [join(root, `crates/store/src/conformance/${below}.rs`)]

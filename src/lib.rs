@@ -17,5 +17,6 @@ mod passage;
 mod projection;
 mod runtime;
 mod store;
+mod tools;
 mod types;
 mod upkeep;

@@ -1,7 +1,6 @@
 //! Parts of a text, for callers that have the text already.
 #![cfg_attr(test, allow(dead_code, reason = "a test build does not register functions with Node"))]
 
-use context_model::excerpt;
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
 
@@ -46,7 +45,7 @@ pub fn text_part(
         let Some(part) = convert::part(Some(part))? else {
             return Err(Coded::invalid("give lines or grep"));
         };
-        let found = tokio::task::spawn_blocking(move || excerpt::part(&text, &part, most)).await;
+        let found = tokio::task::spawn_blocking(move || context_tools::part(&text, &part, most)).await;
         let found = found.map_err(|error| Coded::failed(error.to_string()))??;
         Ok(Passage {
             text: found.text,

@@ -1,7 +1,7 @@
 /** Finds our tool in a model's list: by its definition, and not by names and texts that look like it. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { readRequest } from '../../lib/gateway/request.ts'
-import { callOf } from '../../lib/gateway/shape.ts'
+import { callsOf } from '../../lib/gateway/shape.ts'
 import { RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../../lib/projection/recall.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
@@ -96,7 +96,7 @@ test.each([
   ['pin', '', true, 'agent.pin'],
   ['deactivate', '', true, 'agent.deactivate'],
 ])('a call of %s in the namespace %j, where a plain one is ours: %s, is %s', (name, namespace, isPlain, wanted) => {
-  expect(callOf(name, { id: 'x' }, namespace, isPlain).tool).toBe(wanted)
+  expect(callsOf([{ name, args: { id: 'x' }, id: 'call_1', namespace }], isPlain)[0]?.tool).toBe(wanted)
 })
 
 const SIMILAR = ['mcp__browser__tab_activate', 'conda-activate', 'license.activate', 'mcp__context7__resolve-library-id']

@@ -1,8 +1,8 @@
 /** A summary of a gateway's work, in a few lines for the terminal. */
 import { heldText, lifetimeText } from '../ui/index.ts'
 import type { Held } from '../ui/index.ts'
-import { hostTitle } from '../host-tools/index.ts'
-import type { HostName } from '../host-tools/index.ts'
+import { hostTitle } from '../core/index.ts'
+import type { HostName } from '../core/index.ts'
 import type { BillLedger, SessionSums } from '../gateway/index.ts'
 import { accountLine, accountOf, savedShare } from '../gateway/index.ts'
 

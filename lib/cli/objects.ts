@@ -1,8 +1,8 @@
 /** The objects, versions and sessions that the names in a command stand for. */
 import { resolve } from 'node:path'
 import type { SessionSummary, StoreOptions } from '../../index.js'
-import { hostOfSession, hostTitle } from '../host-tools/index.ts'
-import type { HostName } from '../host-tools/index.ts'
+import { hostOfSession, hostTitle } from '../core/index.ts'
+import type { HostName } from '../core/index.ts'
 import { asStored, inStore } from '../native/index.ts'
 import type { NamedStore } from './store.ts'
 import { NotFound, shortName, UsageError } from '../ui/index.ts'

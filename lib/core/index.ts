@@ -1,7 +1,12 @@
 /**
- * Errors, checked options, JSON for the border, private files, places of stores. Importing it loads no addon.
+ * Errors, checked options, JSON for the border, private files, places of stores, names of agents, and how the addon is found.
+ * Importing it loads no addon.
  * Other folders import only this file.
  */
+export { GLIBC, loadAddon, sharedAddon } from './addon.ts'
+export type { Addon } from './addon.ts'
+export { hostNamed, hostOfSession, hostTitle, sessionOf } from './agents.ts'
+export type { HostName } from './agents.ts'
 export { forgetBirth, noteBirth, wasBorn } from './births.ts'
 export { canWrite, copied, readOnly, stamp } from './copy.ts'
 export type { ReadOnly } from './copy.ts'

@@ -3,9 +3,8 @@
  * (titles, summaries, questions) take the form of the conversation that they begin like and leave it as it is.
  */
 import { randomUUID } from 'node:crypto'
-import { sessionOf } from '../host-tools/index.ts'
 import type { StoreState } from '../../index.js'
-import { sentenceOf, unsentSentence } from '../core/index.ts'
+import { sentenceOf, sessionOf, unsentSentence } from '../core/index.ts'
 import { Conversation } from './conversation.ts'
 import type { ConversationOptions, SentForm } from './conversation.ts'
 import type { Remembered, StoredForm } from './form-files.ts'

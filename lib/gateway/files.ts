@@ -3,8 +3,8 @@ import { resolve } from 'node:path'
 import type { EngineMessage } from '../core/index.ts'
 import { resultText } from '../core/index.ts'
 import { objectsOf } from '../projection/index.ts'
-import type { EngineCall } from '../host-tools/index.ts'
-import { placeholderOf, showsLines } from '../host-tools/index.ts'
+import { placeholderOf } from '../tools/index.ts'
+import type { EngineCall, ShownLines } from '../tools/index.ts'
 import type { ContextManager } from '../session/index.ts'
 import { notePointer } from './pointers.ts'
 import type { Api } from './request.ts'
@@ -42,13 +42,19 @@ async function meetResult(manager: ContextManager, { cwd, facts }: Known, part: 
   if (call.reads === undefined) return
   const found = await manager.indexFile(full(call.reads), null, toolCallId).catch(() => undefined)
   const text = found === undefined ? undefined : (await manager.get(found.id))?.content
-  const isShown = typeof text === 'string' && !NOT_SHOWN.test(text) && (call.shell === undefined || (await showsFile(manager, part, call, text)))
+  const isShown = typeof text === 'string' && !NOT_SHOWN.test(text) && (call.shows === undefined || (await showsFile(manager, part, call, text)))
   if (!isShown) facts.altered.add(toolCallId)
 }
 
 /** True if the output of a command is that of a file; in an earlier process, it was compared with the file of then. */
-async function showsFile(manager: ContextManager, part: EngineMessage, { args }: EngineCall, text: string): Promise<boolean> {
+async function showsFile(manager: ContextManager, part: EngineMessage, { shows }: EngineCall, text: string): Promise<boolean> {
   const { sessionIndex } = await manager.sessionSets()
   for await (const { tool } of objectsOf(manager, part.toolCallId ?? '', new Set(sessionIndex))) return tool === 'read'
-  return showsLines(text, args, part.lines ?? resultText(part))
+  return shows === undefined || showsLines(text, shows, part.lines ?? resultText(part))
+}
+
+/** True if an output is exactly the lines of a text that were asked for; its host may have left some out. */
+function showsLines(text: string, { first, last }: ShownLines, output: string): boolean {
+  const lines = text.split('\n').slice(first - 1, last ?? undefined)
+  return lines.join('\n').replace(/\n$/, '') === output.replace(/\n$/, '')
 }

@@ -7,7 +7,6 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import { readFileSync } from 'node:fs'
 import { browserRefusal, isFrontDoor, isNavigation, nameOf, wantsHtml } from './access.ts'
-import type { HostName } from '../host-tools/index.ts'
 import type { OpenOptions } from '../session/index.ts'
 import type { RollReceipt } from '../../index.js'
 import { GatewayBills, hostSession } from './bills.ts'
@@ -44,7 +43,7 @@ import type { ProjectedModel } from '../projection/index.ts'
 import { withoutThread, withoutThreads } from './threads.ts'
 import { GatewayTools } from './tools.ts'
 import { isLoopback, LARGEST_HEAD, Upstream } from './upstream.ts'
-import type { Environment } from '../core/index.ts'
+import type { Environment, HostName } from '../core/index.ts'
 
 /** The options of a gateway. */
 export interface GatewayOptions {

@@ -1,9 +1,8 @@
 /** The sender of a request: the host, and its own names for the session and the agent in it. */
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { hostNamed, sessionOf } from '../host-tools/index.ts'
-import type { HostName } from '../host-tools/index.ts'
-import { isFields, textOf } from '../core/index.ts'
+import type { HostName } from '../core/index.ts'
+import { hostNamed, isFields, sessionOf, textOf } from '../core/index.ts'
 import type { ModelRequest } from './request.ts'
 
 /** The sender of a request. */

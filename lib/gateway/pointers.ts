@@ -2,7 +2,7 @@
  * Results in which a host says that an earlier one has the same ("file unchanged since your last Read"). If that one has
  * collapsed, they point to nothing: then its reference follows the host's sentence.
  */
-import { placeholderOf } from '../host-tools/index.ts'
+import { placeholderOf } from '../tools/index.ts'
 import type { EngineMessage } from '../core/index.ts'
 import { resultText } from '../core/index.ts'
 import { takeOrigin } from '../projection/index.ts'

@@ -1,8 +1,7 @@
 /** The start of a program, and the files in which it keeps its own settings. */
 import { readFileSync } from 'node:fs'
 import { isFields } from '../core/index.ts'
-import type { Environment, Fields } from '../core/index.ts'
-import type { HostName } from '../host-tools/index.ts'
+import type { Environment, Fields, HostName } from '../core/index.ts'
 import type { Upstreams } from './routes.ts'
 
 /** A running gateway, as far as a program has to know of it. */

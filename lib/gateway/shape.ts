@@ -2,13 +2,13 @@
  * The shapes of the formats, with the hosts' tools under the engine's names: a file that a tool shows or changes
  * becomes a file object, and lines are compared without the numbers that the host puts before them.
  */
-import { join } from 'node:path'
-import { engineCall, outputAlone, shownBy, shownLines } from '../host-tools/index.ts'
-import type { EngineCall } from '../host-tools/index.ts'
-import type { EngineMessage, Fields } from '../core/index.ts'
+import { isAbsolute, join } from 'node:path'
+import { engineCalls, outputAlone, shownLines } from '../tools/index.ts'
+import type { EngineCall } from '../tools/index.ts'
+import type { EngineMessage } from '../core/index.ts'
 import { resultText } from '../core/index.ts'
 import { anthropic, chat, gemini, RECALL, responses, translated } from '../projection/index.ts'
-import type { Shape } from '../projection/index.ts'
+import type { PlacedCall, Shape } from '../projection/index.ts'
 import type { Pointers } from './pointers.ts'
 import type { Api } from './request.ts'
 import { isRecallCall } from './recall-tool.ts'
@@ -41,10 +41,10 @@ export function shapeOf(api: Api): Shape {
 
 /** The shape of a format. Calls are added to `facts` as they are read. */
 export function hostShape(api: Api, facts: CallFacts): Shape {
-  const base = translated(shapeOf(api), (name, args, id, namespace) => {
-    const call = callOf(name, args, namespace, facts.isPlainRecall)
-    facts.calls.set(id, call)
-    return call
+  const base = translated(shapeOf(api), (calls) => {
+    const found = callsOf(calls, facts.isPlainRecall)
+    for (const [at, { id }] of calls.entries()) facts.calls.set(id, found[at] as EngineCall)
+    return found
   })
   return {
     ...base,
@@ -62,30 +62,30 @@ export function hostShape(api: Api, facts: CallFacts): Shape {
   }
 }
 
-/**
- * The engine's call for a host's; our own tool has one name everywhere. Tools of others that are called as ours get a name
- * that the engine does not know.
- */
-export function callOf(name: string, args: object, namespace = '', isPlainRecall = false): EngineCall {
-  if (isRecallCall(name, namespace, isPlainRecall)) return { tool: RECALL, args: args as Fields }
-  if (CONTROLS.has(name)) return { tool: `${namespace === '' ? 'agent' : namespace}.${name}`, args: args as Fields }
-  const call = engineCall(name, args as Fields)
-  return READS_BY_SHELL.has(name) && call.tool === 'bash' ? (readBy(call) ?? call) : call
+/** The engine's calls for a host's. A command that only shows a file is a read of it, for agents that read through their shell. */
+export function callsOf(calls: readonly PlacedCall[], isPlainRecall: boolean): EngineCall[] {
+  const known = engineCalls(calls)
+  return calls.map((call, at) => ownCall(call, isPlainRecall) ?? asRead(known[at] as EngineCall))
+}
+
+/** Our own tool has one name everywhere. Tools of others that are called as ours get a name that the engine does not know. */
+function ownCall({ name, args, namespace }: PlacedCall, isPlainRecall: boolean): EngineCall | undefined {
+  if (isRecallCall(name, namespace, isPlainRecall)) return { tool: RECALL, args }
+  return CONTROLS.has(name) ? { tool: `${namespace === '' ? 'agent' : namespace}.${name}`, args } : undefined
 }
 
 /** Names that the engine has for tools of ours. */
 const CONTROLS: ReadonlySet<string> = new Set([RECALL, 'deactivate', 'pin', 'unpin', 'search_context'])
 
-/** The shells of Codex, which has no other tool to read files, and of Cline, whose other tool reads lists of files. */
-const READS_BY_SHELL: ReadonlySet<string> = new Set(['shell', 'shell_command', 'exec_command', 'container.exec', 'local_shell', 'run_commands'])
-
-/** A command that only shows a file, as a read of it. */
-function readBy({ args }: EngineCall): EngineCall | undefined {
-  const { command, workdir } = args
-  const shown = typeof command === 'string' ? shownBy(command) : undefined
-  if (shown === undefined || typeof command !== 'string') return undefined
-  const path = typeof workdir === 'string' && !shown.path.startsWith('/') ? join(workdir, shown.path) : shown.path
-  return { tool: 'read', args: { ...shown, path }, reads: path, shell: /^nl\b/.test(command.trim()) ? 'numbered' : 'plain' }
+function asRead(call: EngineCall): EngineCall {
+  const { shows, args } = call
+  if (shows === undefined) return call
+  const { first, last } = shows
+  const { workdir } = args
+  const isRelative = !isAbsolute(shows.path) && !shows.path.startsWith('~')
+  const path = typeof workdir === 'string' && isRelative ? join(workdir, shows.path) : shows.path
+  const part = first === 1 && last === null ? {} : { offset: first, ...(last === null ? {} : { limit: last - first + 1 }) }
+  return { tool: 'read', args: { path, ...part }, reads: path, shows }
 }
 
 function understood(message: EngineMessage, facts: CallFacts): EngineMessage {
@@ -96,7 +96,7 @@ function understood(message: EngineMessage, facts: CallFacts): EngineMessage {
 
 function withFacts(message: EngineMessage, call: EngineCall | undefined, facts: CallFacts): EngineMessage {
   const { toolCallId = '' } = message
-  if (call?.shell === undefined || message.isError === true) return withLines(message, call, facts)
+  if (call?.shows === undefined || message.isError === true) return withLines(message, call, facts)
   const alone = { ...message, content: [{ type: 'text', text: outputAlone(resultText(message)) }] }
   // An output that is not the file's own lines is the command's.
   return facts.altered.has(toolCallId) ? { ...alone, toolName: 'bash' } : withLines(alone, call, facts)
@@ -104,7 +104,7 @@ function withFacts(message: EngineMessage, call: EngineCall | undefined, facts: 
 
 function withLines(message: EngineMessage, call: EngineCall | undefined, facts: CallFacts): EngineMessage {
   const { toolCallId = '' } = message
-  const lines = call === undefined || call.shell === 'plain' ? undefined : linesOf(message, call, facts.altered.has(toolCallId))
+  const lines = call === undefined || call.shows?.numbered === false ? undefined : linesOf(message, call, facts.altered.has(toolCallId))
   return lines === undefined ? message : { ...message, lines }
 }
 

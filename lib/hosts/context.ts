@@ -3,12 +3,11 @@
  * loaded when it is needed and not before, so that a host on a platform without it works as if we were not there.
  */
 import type { ContextManager, OpenOptions } from '../session/index.ts'
-import type { EditGuard } from '../../index.js'
-import { sentenceOf, unsentSentence, within } from '../core/index.ts'
+import type { EditGuard, PlannedChange } from '../../index.js'
+import { isFields, sentenceOf, unsentSentence, within } from '../core/index.ts'
 import { adoptNamed, Projection, recall } from '../projection/index.ts'
 import type { ProjectionOptions, RecallInput, Shape, ShapeName } from '../projection/index.ts'
-import { changesOf } from '../host-tools/index.ts'
-import type { FileChange } from '../host-tools/index.ts'
+import { changesOf } from '../tools/index.ts'
 import type { GuardedCall } from './guard.ts'
 
 /** Options of a host's context. Each conversation has its own context, and so has each subagent. */
@@ -135,10 +134,10 @@ export class HostContext {
    * Checks a call of one of the host's tools before it changes files: have they changed unseen by the model? Returns
    * a refusal, or the difference to put after the result. Never rejects; a call that can't be checked may be made.
    */
-  async guard({ name, args, callId }: GuardedCall): Promise<EditGuard> {
+  async guard(call: GuardedCall): Promise<EditGuard> {
     const differences: string[] = []
-    for (const { path, oldTexts } of changesIn(name, args)) {
-      const answer = await this.#about(path, (manager) => manager.guardEdit(path, oldTexts ?? null, callId ?? null))
+    for (const { path, oldTexts } of this.#changesOf(call)) {
+      const answer = await this.#about(path, (manager) => manager.guardEdit(path, oldTexts ?? null, call.callId ?? null))
       if (answer?.refusal !== undefined) return { refusal: answer.refusal }
       if (answer?.difference !== undefined) differences.push(answer.difference)
     }
@@ -146,8 +145,18 @@ export class HostContext {
   }
 
   /** Records what a call of one of the host's tools has left in the files that it changed. Never rejects. */
-  async changed({ name, args, callId }: GuardedCall): Promise<void> {
-    for (const { path } of changesIn(name, args)) await this.#about(path, (manager) => manager.indexWritten(path, null, callId ?? null))
+  async changed(call: GuardedCall): Promise<void> {
+    for (const { path } of this.#changesOf(call)) await this.#about(path, (manager) => manager.indexWritten(path, null, call.callId ?? null))
+  }
+
+  /** The changes that a call would make to files; none without the addon, and a warning says so. */
+  #changesOf({ name, args }: GuardedCall): PlannedChange[] {
+    try {
+      return isFields(args) ? changesOf(name, args) : []
+    } catch (error) {
+      this.#tell('opening', `the agent continues without it: ${sentenceOf(error)}`)
+      return []
+    }
   }
 
   /** Asks the session about a file; undefined if it can't say. */
@@ -236,8 +245,4 @@ export class HostContext {
 function isPrompt(message: object): boolean {
   const { role, info, type } = message as { role?: unknown; info?: { role?: unknown }; type?: unknown }
   return role === 'user' || info?.role === 'user' || type === 'human'
-}
-
-function changesIn(name: string, args: unknown): FileChange[] {
-  return typeof args === 'object' && args !== null ? changesOf(name, args as Record<string, unknown>) : []
 }

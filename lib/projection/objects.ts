@@ -1,6 +1,6 @@
 /** Finds the object of a tool result in the host's conversation. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
-import { placeholderOf } from '../host-tools/index.ts'
+import { placeholderOf } from '../tools/index.ts'
 import { resultText, wasBorn } from '../core/index.ts'
 import { hasArguments } from './changed.ts'
 import { callsOf, MARK } from './results.ts'

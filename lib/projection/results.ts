@@ -4,7 +4,7 @@
  */
 import type { ContextManager, IncomingMessage, Toolcall } from '../../index.js'
 import { flattened, forgetBirth, incoming, isTranslated, resultText, wasBorn } from '../core/index.ts'
-import { placeholderOf } from '../host-tools/index.ts'
+import { placeholderOf } from '../tools/index.ts'
 import type { Block, EngineMessage, ToolCallBlock } from '../core/index.ts'
 import { isCopy } from './reasoning.ts'
 import type { Match } from './table.ts'

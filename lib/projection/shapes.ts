@@ -11,8 +11,8 @@ import { gemini } from './shapes/gemini.ts'
 import { chat } from './shapes/openai-chat.ts'
 import { responses } from './shapes/openai-responses.ts'
 import { pi } from './shapes/pi.ts'
-import { engineCall, hostArguments } from '../host-tools/index.ts'
-import type { EngineCall } from '../host-tools/index.ts'
+import { engineCalls, hostArguments } from '../tools/index.ts'
+import type { EngineCall, HostCall } from '../tools/index.ts'
 import { isEqual } from './identity.ts'
 import type { Block, EngineMessage, Fields, ToolCallBlock } from '../core/index.ts'
 
@@ -72,16 +72,22 @@ function unknown(messages: readonly unknown[], at: number, shape?: Shape): Error
   return invalid(`message ${at} of ${messages.length} is not ${wanted}: it ${what}. It was not recorded; if the messages have one of these shapes, set it with the option "shape"`)
 }
 
-/** A translation of a call into the form that the engine knows. `id` is the call's, `namespace` the one that its tool is in. */
-type Translate = (name: string, args: Fields, id: string, namespace: string) => EngineCall
+/** A call of a host, with its ID and the namespace that its tool is in. */
+export interface PlacedCall extends HostCall {
+  id: string
+  namespace: string
+}
+
+/** A translation of a message's calls into the form that the engine knows. */
+type Translate = (calls: readonly PlacedCall[]) => readonly EngineCall[]
 
 /** The shape with the engine's names. Edited calls return under the host's names. */
-export function translated(base: Shape, translate: Translate = engineCall): Shape {
+export function translated(base: Shape, translate: Translate = engineCalls): Shape {
   return {
     ...base,
     read(messages, at) {
       const { size, parts } = base.read(messages, at)
-      return { size, parts: parts.map((part) => underEngineNames(part, translate)) }
+      return { size, parts: underEngineNames(parts, translate) }
     },
     write(messages, edits) {
       const { parts } = base.read(messages, 0)
@@ -90,31 +96,51 @@ export function translated(base: Shape, translate: Translate = engineCall): Shap
   }
 }
 
-function underEngineNames(message: EngineMessage, translate: Translate): EngineMessage {
-  const { role, content, toolName = '' } = message
-  if (role === 'toolResult') return toolName === '' ? message : { ...message, toolName: engineCall(toolName, {}).tool }
-  if (role !== 'assistant' || typeof content === 'string') return message
-  return { ...message, content: content.map((block) => (isCall(block) ? translatedBlock(block, translate) : block)) }
+/** The parts of a message with the engine's names. All its calls and the tools of its results are asked about at once. */
+function underEngineNames(parts: readonly EngineMessage[], translate: Translate): EngineMessage[] {
+  const blocks = translatedBlocks(parts.flatMap(callsIn), translate)
+  const results = parts.filter(isNamedResult)
+  const tools = engineCalls(results.map(({ toolName = '' }) => ({ name: toolName, args: {} })))
+  const toolOf = new Map(results.map((result, at) => [result, tools[at]?.tool]))
+  return parts.map((part) => {
+    const toolName = toolOf.get(part)
+    if (toolName !== undefined) return { ...part, toolName }
+    return callsIn(part).length === 0 ? part : { ...part, content: (part.content as readonly Block[]).map((block) => blocks.get(block) ?? block) }
+  })
 }
 
-function translatedBlock(block: ToolCallBlock, translate: Translate): Block {
+/** The blocks of calls under the engine's names, by the host's. A call that has the same in both stays as it is. */
+function translatedBlocks(blocks: readonly ToolCallBlock[], translate: Translate): Map<Block, ToolCallBlock> {
+  const calls = translate(blocks.map(({ id, name, arguments: args, namespace = '' }) => ({ id, name, args: args as Fields, namespace })))
+  return new Map(blocks.map((block, at) => [block, translatedBlock(block, calls[at] as EngineCall)]))
+}
+
+function translatedBlock(block: ToolCallBlock, { tool, args }: EngineCall): ToolCallBlock {
   const { namespace = '', ...own } = block
-  const { tool, args } = translate(block.name, block.arguments as Fields, block.id, namespace)
   if (tool !== block.name || !isEqual(args, block.arguments)) return { ...own, name: tool, engineArguments: args }
   return namespace === '' ? block : own
 }
 
 /** Translates the arguments of an edit's calls back. `part` is what the base shape reads, with the host's names. */
 function underHostNames(edit: PartEdit, part: EngineMessage | undefined, translate: Translate): PartEdit {
-  if (edit.kind !== 'message' || edit.calls.length === 0 || part === undefined || typeof part.content === 'string') return edit
-  const calls = part.content.filter(isCall)
+  if (edit.kind !== 'message' || edit.calls.length === 0 || part === undefined) return edit
+  const calls = callsIn(part)
+  const blocks = translatedBlocks(calls, translate)
   return {
     ...edit,
     calls: edit.calls.map((one) => {
       const own = calls[one.position]
-      return own === undefined || translatedBlock(own, translate) === own ? one : { ...one, args: hostArguments(own.name, own.arguments as Fields, one.args as Fields) }
+      return own === undefined || blocks.get(own) === own ? one : { ...one, args: hostArguments(own.name, own.arguments as Fields, one.args as Fields) }
     }),
   }
+}
+
+function callsIn({ role, content }: EngineMessage): ToolCallBlock[] {
+  return role !== 'assistant' || typeof content === 'string' ? [] : content.filter(isCall)
+}
+
+function isNamedResult({ role, toolName = '' }: EngineMessage): boolean {
+  return role === 'toolResult' && toolName !== ''
 }
 
 function isCall(block: Block): block is ToolCallBlock {

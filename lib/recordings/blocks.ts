@@ -2,7 +2,7 @@
  * Messages as the blocks that a provider receives. A prefix cache compares bytes, so each block has its exact bytes;
  * its size for the model is that of the text inside, without JSON escapes.
  */
-import { withoutLineNumbers } from '../host-tools/index.ts'
+import { withoutLineNumbers } from '../tools/index.ts'
 import { callsOf } from './recording.ts'
 import type { ContentBlock, RecordedEntry, Message } from './recording.ts'
 

@@ -5,7 +5,7 @@
  */
 import { isFields, textOf } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
-import { piCall } from '../host-tools/index.ts'
+import { piCall } from '../tools/index.ts'
 import { anthropicUsage } from './counts.ts'
 import { edited, replacementsOf } from './files.ts'
 import { jsonLines } from './lines.ts'

@@ -8,7 +8,7 @@
  */
 import { isFields, numberOf, textOf } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
-import { piCall } from '../host-tools/index.ts'
+import { piCall } from '../tools/index.ts'
 import { codexUsage } from './counts.ts'
 import { jsonLines } from './lines.ts'
 import { entriesOf, folderOf, Recording, Skipped } from './recording.ts'

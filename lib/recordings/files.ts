@@ -2,7 +2,7 @@
  * The files of a recorded session, as far as the recording shows them; on this disk they are missing or have changed.
  * A whole read shows a file's text, a write sets it, an edit changes it; everything else is unknown.
  */
-import { withoutLineNumbers } from '../host-tools/index.ts'
+import { withoutLineNumbers } from '../tools/index.ts'
 import type { Calls } from './blocks.ts'
 import type { RecordedEntry } from './recording.ts'
 import { textOf } from './recording.ts'

@@ -5,7 +5,7 @@
  */
 import { isFields, numberOf, textOf } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
-import { piCall } from '../host-tools/index.ts'
+import { piCall } from '../tools/index.ts'
 import { soundUsage } from './counts.ts'
 import { jsonDocument } from './lines.ts'
 import { placeInDatabase, sessionIn } from './opencode-store.ts'

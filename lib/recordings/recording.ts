@@ -2,7 +2,7 @@
  * A recorded session, from any program: a series of steps, each taken at a known time. Messages have pi-ai's types,
  * because the engine accepts those.
  */
-import { hostTitle } from '../host-tools/index.ts'
+import { hostTitle } from '../core/index.ts'
 
 /** A block of a message's content, as pi-ai shapes it; other fields are kept. */
 export interface ContentBlock {

@@ -2,7 +2,7 @@
  * Files that an agent would have had to read again: an edit must contain the text that it replaces, so that text must
  * be in sight. If the plain conversation shows it and a policy no longer does, the agent reads the file once more.
  */
-import { withoutLineNumbers } from '../host-tools/index.ts'
+import { withoutLineNumbers } from '../tools/index.ts'
 import type { FileEvent, Files, Message, RecordedEntry, ReplayBlock } from '../recordings/index.ts'
 import { callsOf, replacementsOf } from '../recordings/index.ts'
 

@@ -11,7 +11,7 @@ export const NAME = 'pi-context-manager'
 
 /**
  * By the name of their package's folder in `npm/`. `triple` is Rust's; `glibc` the oldest that the binary is linked for
- * (lib/native/addon.ts and README say the same).
+ * (lib/core/addon.ts and README say the same).
  */
 export const TARGETS = {
   'linux-x64-gnu': { triple: 'x86_64-unknown-linux-gnu', glibc: '2.28' },

@@ -7,7 +7,6 @@ use context_files::index::{FileEntry, ReadFor};
 use context_files::reading::FileState;
 use context_model::chat::{Chat, is_said_id};
 use context_model::error::ErrorCode;
-use context_model::excerpt::{self, Part};
 use context_model::id::ObjectId;
 use context_model::object::ObjectType;
 use context_model::render;
@@ -21,6 +20,7 @@ use context_session::commit::Work;
 use context_session::error::Result;
 use context_session::paths::{Disk, Place};
 use context_store::{AsOf, Version};
+use context_tools::Part;
 use serde_json::{Map, Value};
 use tracing::instrument;
 
@@ -345,7 +345,7 @@ fn content_part(version: &Version, part: Option<&Part>) -> std::result::Result<S
 
 fn text_part(content: &str, part: Option<&Part>) -> std::result::Result<String, String> {
     let Some(part) = part else { return Ok(content.to_owned()) };
-    let passage = excerpt::part(content, part, MAX_PART_CHARS).map_err(|e| e.to_string())?;
+    let passage = context_tools::part(content, part, MAX_PART_CHARS).map_err(|e| e.to_string())?;
     Ok(passage.text)
 }
 

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 
 use context_evidence::{Arrival, wraps};
-use context_model::excerpt::is_excerpt_of;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Toolcall};
 use context_secrets::{is_args, is_content};
@@ -14,6 +13,7 @@ use context_session::client::Client;
 use context_session::error::Result;
 use context_session::refresh;
 use context_store::{AsOf, Version};
+use context_tools::is_excerpt_of;
 
 use crate::engine::{Inner, State};
 use crate::job::{CallObject, names_of};

@@ -12,11 +12,11 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
 use context_model::object::Toolcall;
-use context_model::outcome::outcome;
 use context_session::client::Fsync;
 use context_session::commit::Work;
 use context_session::error::{EngineError, Result};
 use context_store::StoreError;
+use context_tools::outcome;
 use serde_json::json;
 use tokio::sync::oneshot;
 

@@ -38,7 +38,6 @@ pub use context_evidence::{EditGuard, Sentences};
 pub use context_files::index::IndexResult;
 pub use context_files::stamps::Stamp;
 pub use context_files::tracking::{FileEvent, FileEventKind};
-pub use context_model::excerpt::Part;
 pub use context_projection::request::plan::{Call, Edit, IncomingMessage, Plan, Received, TextEdit};
 pub use context_projection::request::segment::CollapsedCall;
 pub use context_projection::{Because, Chance, HeldBack, Stay, Stays};
@@ -48,6 +47,7 @@ pub use context_session::options::{
     DEFAULT_MAX_TEXT_BYTES, DEFAULT_NAMED_TEXT_BYTES, DEFAULT_PACE, Options, TrackerStart,
 };
 pub use context_session::paths::{Disk, Paths, Place};
+pub use context_tools::Part;
 pub use control::SetChange;
 pub use engine::{Engine, SessionSets};
 pub use guard::ReadAnswer;

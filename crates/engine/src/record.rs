@@ -3,7 +3,7 @@
 //! Architecture invariant: calls that share a write have the outcome that each would have had alone, in the order of arrival.
 //! If one of a group writes an object that another one touches, or one of them fails, they run one by one.
 
-use context_evidence::{Content, Evidence, Tool, passage_of};
+use context_evidence::{Content, Evidence, passage_of};
 use context_files::index::{FileEntry, FileReader, IndexResult, prepare};
 use context_files::observed::{Observed, ObservedFile};
 use context_files::reading::FileState;
@@ -18,6 +18,7 @@ use context_session::commit::{Intent, Work};
 use context_session::error::{EngineError, Result};
 use context_session::paths::Disk;
 use context_session::refresh;
+use context_tools::OutputOf;
 use serde_json::Value;
 use tokio::sync::oneshot::Receiver;
 use tracing::instrument;
@@ -168,7 +169,7 @@ impl Inner {
             let stored = if is_passed_in { None } else { self.newest_text(&seen.id).await? };
             let is_shown = |text: &String| {
                 let content = Content::lost(Digest::of(text.as_bytes()));
-                let shown = passage_of(text, content, 1, output, Tool::Reader);
+                let shown = passage_of(text, content, 1, output, OutputOf::Reader);
                 *entry == FileEntry::Read && shown.is_some_and(|(lines, _)| lines.whole)
             };
             if is_passed_in || stored.is_some_and(|text| is_late || is_shown(&text)) {

@@ -1,10 +1,9 @@
 //! Results of tool calls on their way into the request: the object and the evidence of each.
 
-use context_evidence::{Arrival, Placeholder, restores, wraps};
+use context_evidence::{Arrival, restores, wraps};
 use context_model::collapse::is_control;
 use context_model::id::ObjectId;
 use context_model::object::{Status, Toolcall};
-use context_model::outcome::is_said_by;
 use context_model::tokens;
 use context_projection::Moment;
 use context_projection::request::answers::first_excerpt;
@@ -19,6 +18,7 @@ use context_session::commit::Work;
 use context_session::error::Result;
 use context_session::references::{handle_before, named_object};
 use context_store::AsOf;
+use context_tools::{Placeholder, is_said_by};
 use serde_json::{Map, Value};
 use tracing::instrument;
 

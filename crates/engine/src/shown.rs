@@ -2,8 +2,8 @@
 
 use context_evidence::{
     Arrival, Bytes, Content, EVIDENCE_FIELD, Evidence, FileStatement, LOOKED_BACK, Passage, ReadAt,
-    ReadResult, ReadSearch, StatementKind, TakenResult, Tool, Way, first_line, passage_of, patch_in, path_of,
-    restores, unstored,
+    ReadResult, ReadSearch, StatementKind, TakenResult, Way, first_line, passage_of, path_of, restores,
+    unstored,
 };
 use context_files::index::display_of;
 use context_model::id::ObjectId;
@@ -16,6 +16,7 @@ use context_session::error::Result;
 use context_session::references::named_object;
 use context_session::{Session, refresh};
 use context_store::{AsOf, KnownAt};
+use context_tools::{FilePatch, OutputOf};
 use serde_json::Value;
 
 use crate::engine::{Inner, State};
@@ -115,7 +116,7 @@ impl Inner {
     /// Notes the evidence of a call about several files, or about one that its path does not name.
     async fn note_several(&self, state: &mut State, result: TakenResult<'_>) -> Result<()> {
         let TakenResult { call, input, .. } = result;
-        let evidence = match input.tool == "apply_patch" || patch_in(&input.args).is_some() {
+        let evidence = match input.tool == "apply_patch" || FilePatch::among(&input.args).is_some() {
             true => self.evidence_of(call).await?.flatten(),
             false => self.records().archive.for_call(call).cloned().flatten(),
         };
@@ -288,7 +289,7 @@ impl Inner {
                 };
                 if !session.is_toolcall(&object) {
                     let content = Content::stored(version.document.source_hash(), version.tx_id);
-                    let shown = passage_of(text, content, 1, output, Tool::Reader);
+                    let shown = passage_of(text, content, 1, output, OutputOf::Reader);
                     return Ok(shown.map(|(lines, _)| (lines, object, None)));
                 }
                 call = object;

@@ -6,9 +6,9 @@ use context_files::observed::Observed;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::Toolcall;
-use context_model::observe::shown_by_shell;
 use context_session::error::Result;
 use context_store::AsOf;
+use context_tools::shown_by_shell;
 use serde_json::{Map, Value};
 
 use crate::engine::{Inner, State};

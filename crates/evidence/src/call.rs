@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use context_model::observe::shown_by_shell;
+use context_tools::shown_by_shell;
 use serde_json::{Map, Value};
 
 /// The path of the file that a call reads or writes.

@@ -177,7 +177,7 @@ pub(crate) fn common_lines(text: &str, first: usize, output: &str) -> Option<usi
 }
 
 /// A line without the carriage return at its end.
-pub(crate) fn bare(line: &str) -> &str {
+fn bare(line: &str) -> &str {
     line.strip_suffix('\r').unwrap_or(line)
 }
 

@@ -2,11 +2,11 @@
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
+use context_tools::{OutputOf, wrapped_lines};
 
 use crate::difference::common_lines;
 use crate::evidence::{Bytes, Lines};
 use crate::statement::{Content, Passage};
-use crate::wrapped::{Tool, wrapped_lines};
 
 /// True if an output restores a whole text. Anything after it is on separate lines, and every output begins with an empty text.
 pub fn restores(output: &str, text: &str) -> bool {
@@ -66,10 +66,10 @@ pub fn passage_of(
     content: Content,
     first: usize,
     output: &str,
-    tool: Tool,
+    of: OutputOf,
 ) -> Option<(Passage, Shows)> {
     let Some(mut last) = common_lines(text, first, output) else {
-        let (first, last) = wrapped_lines(text, first, output, tool)?;
+        let (first, last) = wrapped_lines(text, first, output, of)?;
         let whole = first == 1 && last == text.lines().count();
         // The form leaves out at most a last line without text.
         let last = if whole { text.split('\n').count() } else { last };
@@ -146,7 +146,7 @@ mod tests {
         #[case] expected: Option<(usize, usize, bool)>,
     ) {
         let content = Content::lost(Digest::of(b"a"));
-        let shown = passage_of("a\nb\nc\n", content, first, output, Tool::Reader);
+        let shown = passage_of("a\nb\nc\n", content, first, output, OutputOf::Reader);
         assert_eq!(shown.map(|(lines, _)| (lines.first, lines.last, lines.whole)), expected);
     }
 
@@ -183,7 +183,7 @@ mod tests {
     #[case::a_form("<file>\n00003| c\n00004| d\n00005| e\n</file>", Shows::All)]
     fn rest_of_an_output_is_classified(#[case] output: &str, #[case] expected: Shows) {
         let content = Content::lost(Digest::of(b"a"));
-        let (_, shows) = passage_of("a\nb\nc\nd\ne\n", content, 3, output, Tool::Reader).unwrap();
+        let (_, shows) = passage_of("a\nb\nc\nd\ne\n", content, 3, output, OutputOf::Reader).unwrap();
         assert!(shows == expected);
     }
 
@@ -194,7 +194,7 @@ mod tests {
     fn lines_of_a_form(#[case] output: &str, #[case] first: usize, #[case] expected: (usize, usize, bool)) {
         let content = Content::lost(Digest::of(b"a"));
         let (lines, _) =
-            passage_of("a\nb\nc\n", content, first, &format!("<file>\n{output}\n</file>"), Tool::Reader)
+            passage_of("a\nb\nc\n", content, first, &format!("<file>\n{output}\n</file>"), OutputOf::Reader)
                 .unwrap();
         assert_eq!((lines.first, lines.last, lines.whole), expected);
     }

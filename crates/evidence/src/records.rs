@@ -6,8 +6,9 @@ use std::sync::Arc;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::{Status, Toolcall};
-use context_model::observe::shown_by_shell;
 use context_model::time::TxId;
+use context_tools::OutputOf::{Reader, Shell};
+use context_tools::shown_by_shell;
 use serde_json::{Map, Value};
 
 use crate::archive::Archive;
@@ -19,7 +20,6 @@ use crate::known::Way;
 use crate::passage::{Shows, nothing_of, passage_of};
 use crate::seen::{At, Seen, SeenVersion, Unseen};
 use crate::statement::{Content, Passage};
-use crate::wrapped::Tool::{Reader, Shell};
 use crate::written::{After, Leaves};
 
 /// The records of statements to the model, and the entries of tools whose results have not come yet.

@@ -4,12 +4,12 @@
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
+use context_tools::OutputOf::Reader;
+use context_tools::Placeholder;
 
 use crate::evidence::Evidence;
 use crate::passage::{Shows, beginning, lost, nothing_of, passage_of, wraps};
-use crate::placeholder::Placeholder;
 use crate::statement::{Content, Passage};
-use crate::wrapped::Tool::Reader;
 use crate::written::{Fit, Leaves};
 
 /// The maximum number of versions of a file that a search looks at.

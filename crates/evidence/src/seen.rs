@@ -10,12 +10,12 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::time::TxId;
+use context_tools::OutputOf::Reader;
 
 use crate::evidence::Bytes;
 use crate::passage::{Shows, passage_of};
 use crate::search::LOOKED_BACK;
 use crate::statement::{Content, Passage};
-use crate::wrapped::Tool::Reader;
 
 /// Names a version among those of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

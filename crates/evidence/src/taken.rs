@@ -4,6 +4,8 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::Toolcall;
 use context_model::time::TxId;
+use context_tools::OutputOf::Reader;
+use context_tools::wrapped_lines;
 
 use crate::difference::common_lines;
 use crate::evidence::Evidence;
@@ -13,8 +15,6 @@ use crate::seen::{At, Unseen};
 use crate::sight::Sight;
 use crate::statement::{Content, Passage, StatementKind};
 use crate::unclaimed::UnclaimedWrites;
-use crate::wrapped::Tool::Reader;
-use crate::wrapped::wrapped_lines;
 
 /// The moment at which a result is taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,10 +3,8 @@
 //! A host may number the lines of a file, frame them or cut them. Such an output is not the file's text, so only an output
 //! without a sign of that counts.
 
-use context_model::observe::PATH_ARGUMENTS;
+use context_tools::{PATH_ARGUMENTS, strings, written_in};
 use serde_json::{Map, Value};
-
-use crate::wrapped::strings;
 
 /// The words that begin an output which a host has framed.
 const FRAMES: [&str; 10] = [
@@ -38,7 +36,7 @@ pub fn whole_read<'a>(args: &Map<String, Value>, output: &'a str) -> Option<&'a 
 /// Returns the whole text that a successful write leaves: its argument `content`.
 #[must_use]
 pub fn whole_write(args: &Map<String, Value>) -> Option<&str> {
-    args.get("content")?.as_str()
+    written_in(args)
 }
 
 /// True if a line may be a host's remark about the lines above it: how to continue, or that text is missing.

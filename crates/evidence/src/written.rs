@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use context_tools::{FilePatch, PatchKind, Replaced, replaced_in, written_in};
 use serde_json::{Map, Value};
 
 /// The statement of a call's arguments about the text that it leaves.
@@ -12,15 +13,6 @@ pub enum Leaves<'a> {
     Edits(Vec<Replaced<'a>>),
     /// Nothing.
     Unsaid,
-}
-
-/// A text that an edit puts in the place of another one.
-pub struct Replaced<'a> {
-    /// The text that is replaced, if the call says so.
-    old: Option<Cow<'a, str>>,
-    new: Cow<'a, str>,
-    /// Wherever it occurs.
-    everywhere: bool,
 }
 
 /// The fit between a text and what a call left.
@@ -49,25 +41,10 @@ impl<'a> Leaves<'a> {
     /// From a call's arguments, under the names that hosts have for them.
     #[must_use]
     pub fn of(args: &'a Map<String, Value>) -> Self {
-        if let Some(text) = args.get("content").and_then(Value::as_str) {
+        if let Some(text) = written_in(args) {
             return Self::Text(text.into());
         }
-        let edits: Vec<_> = args
-            .get("edits")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_object)
-            .collect();
-        let all = edits.into_iter().chain([args]).filter_map(|edit| {
-            let text =
-                |names: [&str; 3]| names.iter().find_map(|name| edit.get(*name)?.as_str()).map(Cow::Borrowed);
-            let everywhere =
-                ["replace_all", "replaceAll"].iter().any(|name| edit.get(*name) == Some(&Value::Bool(true)));
-            let old = text(["oldText", "old_string", "oldString"]);
-            Some(Replaced { old, new: text(["newText", "new_string", "newString"])?, everywhere })
-        });
-        let all: Vec<_> = all.collect();
+        let all = replaced_in(args);
         if all.is_empty() { Self::Unsaid } else { Self::Edits(all) }
     }
 
@@ -82,35 +59,21 @@ impl<'a> Leaves<'a> {
 
     /// From the patch of Codex's in a call's arguments: what it does to the file at this path.
     #[must_use]
-    pub fn of_patch(args: &'a Map<String, Value>, path: &str) -> Self {
-        let Some(patch) = patch_in(args) else { return Self::Unsaid };
+    pub fn of_patch(args: &Map<String, Value>, path: &str) -> Self {
         let is_it =
             |name: &str| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
-        let (mut added, mut edits) = (None::<String>, Vec::new());
-        let (mut is_in_file, mut old, mut new) = (false, String::new(), String::new());
-        for line in patch.lines().chain(["*** End Patch"]) {
-            let (mark, text) = line.split_at_checked(1).unwrap_or_default();
-            let ends = line.starts_with("*** ") || mark == "@";
-            if ends && !old.is_empty() {
-                let (old, new) = (std::mem::take(&mut old).into(), std::mem::take(&mut new).into());
-                edits.push(Replaced { old: Some(old), new, everywhere: false });
-            }
-            let named = |what: &str| line.strip_prefix(what).map(|name| is_it(name.trim()));
-            if let Some(named) = named("*** Add File: ") {
-                is_in_file = named;
-                added = named.then(String::new).or(added);
-            } else if line.starts_with("*** ") {
-                is_in_file = named("*** Update File: ").unwrap_or_default();
-            } else if let (Some(added), true, "+") = (&mut added, is_in_file, mark) {
-                *added += text;
-                added.push('\n');
-            } else if is_in_file {
-                for (side, marks) in [(&mut old, " -"), (&mut new, " +")] {
-                    if !mark.is_empty() && marks.contains(mark) {
-                        *side += text;
-                        side.push('\n');
-                    }
-                }
+        let files = FilePatch::among(args).into_iter().flat_map(|patch| patch.files);
+        let (mut added, mut edits) = (None, Vec::new());
+        // A file that moves leaves another text at each of its paths.
+        for file in files.filter(|file| is_it(&file.path) && file.moved_to.is_none()) {
+            match file.kind {
+                PatchKind::Add(text) => added = text.or(added),
+                PatchKind::Update(hunks) => edits.extend(hunks.into_iter().map(|hunk| Replaced {
+                    old: Some(hunk.old).filter(|old| !old.is_empty()).map(Cow::Owned),
+                    new: hunk.new.into(),
+                    everywhere: false,
+                })),
+                PatchKind::Delete => {}
             }
         }
         match added {
@@ -161,11 +124,6 @@ impl<'a> Leaves<'a> {
             }
         }
     }
-}
-
-/// The patch of Codex's in a call's arguments, which may be a script that applies it.
-pub fn patch_in(args: &Map<String, Value>) -> Option<&str> {
-    args.values().filter_map(Value::as_str).find(|text| text.contains("*** Begin Patch"))
 }
 
 /// True if an edit may have made one text of another by a tool that searches in its own way: without regard to white

@@ -4,13 +4,13 @@
 use context_evidence::{Evidence, whole_read, whole_write};
 use context_model::id::ObjectId;
 use context_model::object::Status;
-use context_model::observe::{self, Candidate, Certainty};
 use context_session::Session;
 use context_session::blocking::blocking;
 use context_session::client::Client;
 use context_session::commit::Work;
 use context_session::error::Result;
 use context_session::paths::Disk;
+use context_tools::{Candidate, Certainty};
 use serde_json::{Map, Value};
 
 pub use super::look::{ObservedFile, file_id};
@@ -41,7 +41,7 @@ impl FileReader {
         output: &str,
         status: Status,
     ) -> Result<Observed> {
-        let found = observe::observe(tool, args, output, status == Status::Ok);
+        let found = context_tools::observe(tool, args, output, status == Status::Ok);
         if found.is_empty() {
             return Ok(Observed::default());
         }
@@ -55,7 +55,7 @@ impl FileReader {
         let touched =
             [(found.reads, read), (found.writes, written), (found.discovered, FileEntry::Discovered)];
         // A file that a command shows would count as read; see `Inner::shown_by_shell`.
-        let is_shown = observe::shown_by_shell(tool, args).is_some();
+        let is_shown = context_tools::shown_by_shell(tool, args).is_some();
         let file_reader = self.clone();
         let mut files = blocking(tool, move || {
             let candidates =

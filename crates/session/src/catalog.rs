@@ -8,11 +8,11 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Current;
 use context_model::object::{Document, ObjectType, Status};
-use context_model::outcome::is_outcome;
 use context_model::render;
 use context_model::source::{FilesystemSource, Source};
 use context_model::time::TxId;
 use context_store::Outline;
+use context_tools::is_outcome;
 use serde_json::{Map, Value};
 
 /// The minimum number of hexadecimal digits in a handle.

@@ -1,9 +1,9 @@
 //! Content and infrastructure objects and tool call identities (2.4).
 
 use context_model::error::ErrorCode;
-use context_model::excerpt::{Gate, excerpt};
 use context_model::id::ObjectId;
 use context_model::object::Status;
+use context_tools::{Gate, excerpt};
 use rstest::rstest;
 use serde_json::json;
 

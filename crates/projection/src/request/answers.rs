@@ -3,10 +3,10 @@
 
 use std::ops::RangeInclusive;
 
-use context_model::excerpt::{Gate, excerpt};
 use context_model::id::ObjectId;
 use context_model::marker::{self, Collapsed};
 use context_model::tokens;
+use context_tools::{Gate, excerpt};
 use serde_json::{Map, Value};
 
 use super::aging::{Departure, RipeAt};

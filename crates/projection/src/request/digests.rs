@@ -6,8 +6,8 @@
 //! this rule.
 
 use context_model::id::ObjectId;
-use context_model::outcome::subject;
 use context_model::render;
+use context_tools::subject;
 
 use super::segment::{Form, Line, SegmentKind};
 use super::segments::Segments;
