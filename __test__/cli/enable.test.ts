@@ -11,24 +11,25 @@ import { program, temporaryFolder } from '../replay/support.ts'
 
 afterEach(cleanUp)
 
-/** A home with some files, by their names. */
+/** A home with some files, by their names; a name that ends with a slash is a folder. */
 function given(files: Readonly<Record<string, string>> = {}): { home: string; env: Record<string, string>; file: (name: string) => string } {
   const home = temporaryFolder()
   const file = (name: string): string => join(home, name)
   for (const [name, text] of Object.entries(files)) {
-    mkdirSync(dirname(file(name)), { recursive: true })
+    mkdirSync(name.endsWith('/') ? file(name) : dirname(file(name)), { recursive: true })
+    if (name.endsWith('/')) continue
     writeFileSync(file(name), text, 'latin1')
   }
   return { home, env: { HOME: home }, file }
 }
 
-/** All files of a folder with their bytes and rights, and where links lead. */
+/** All folders and files of a folder: files with their bytes and rights, and where links lead. */
 function state(folder: string): Record<string, string> {
   const names = readdirSync(folder, { recursive: true }).map(String).sort()
   return Object.fromEntries(
     names.flatMap((name) => {
       const about = lstatSync(join(folder, name))
-      if (about.isDirectory()) return []
+      if (about.isDirectory()) return [[name, 'folder']]
       return [[name, about.isSymbolicLink() ? `-> ${readlinkSync(join(folder, name))}` : `${(about.mode & 0o777).toString(8)} ${readFileSync(join(folder, name), 'latin1')}`]]
     }),
   )
@@ -48,6 +49,8 @@ describe('what was enabled and is disabled leaves every file as it was', () => {
     ['an empty home', 'bash', {}],
     ['an empty home with zsh', 'zsh', {}],
     ['an empty home with fish', 'fish', {}],
+    ['folders with nothing in them', 'fish', { '.config/fish/conf.d/': '', '.claude/': '' }],
+    ['a folder with one of the user’s', 'fish', { '.config/a': 'b' }],
     ['files that are empty', 'bash', { '.bashrc': '', [SETTINGS]: '' }],
     ['a file of the shell', 'bash', { '.bashrc': 'export A=1\n' }],
     ['a last line without its line break', 'zsh', { '.zshrc': 'export A=1' }],
@@ -74,6 +77,14 @@ describe('what was enabled and is disabled leaves every file as it was', () => {
     for (const [name, text] of Object.entries(before)) if (during[name] !== text) expect(during[`${name}.before-pi-context-manager`]).toBe(`600 ${text.slice(4)}`)
     disableAll(env, 'codex', 'claude')
     expect(state(home)).toEqual(before)
+  })
+
+  test('a folder that the user has put something into since stays', () => {
+    const { home, env, file } = given()
+    enableAll(env, 'fish', 'claude')
+    writeFileSync(file('.config/fish/conf.d/own.fish'), 'set a b')
+    disableAll(env, 'claude')
+    expect(Object.keys(state(home)).filter((name) => !state(home)[name]!.startsWith('folder'))).toEqual(['.config/fish/conf.d/own.fish'])
   })
 
   test('in any order, and enabled twice', () => {

@@ -1,11 +1,12 @@
 /** The changes in the user's files that start an agent through the gateway. */
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
 import { backUp, dropBackups, readForEdit, replaceText, Untouched } from './edited-file.ts'
 import type { FileBefore } from './edited-file.ts'
+import { dropFolders, makeFolders } from './folders.ts'
 import { claudeSettings, statusLineIn, withoutStatusLine, withStatusLine } from './settings.ts'
 import { functionLines, hasFunctions, ownDefinition, placeOf, placesOf, withFunction, withoutFunction } from './shells.ts'
 import type { Environment } from '../core/index.ts'
+import { reasonOf } from '../ui/index.ts'
 import type { ShellName } from './shells.ts'
 
 /** The commands of agents that can be enabled. */
@@ -133,7 +134,7 @@ function hasOurs(path: string, part: CommandPart, command: EnabledCommand): bool
 }
 
 function added(file: FileBefore, text: string): string | undefined {
-  if (!existsSync(dirname(file.path))) mkdirSync(dirname(file.path), { recursive: true, mode: 0o700 })
+  if (file.text === undefined) withFolders(() => makeFolders(file.path))
   // With lines of ours in it, it is not as it was before, and the copy is there already.
   const copy = hasFunctions(file.text ?? '') ? undefined : backUp(file)
   replaceText(file, text)
@@ -144,7 +145,16 @@ function taken(file: FileBefore, text: string | undefined): undefined {
   // A file that had nothing before us was not there, unless a copy says that it was.
   replaceText(file, text ?? (hadCopy(file.path) ? '' : undefined))
   dropBackups(file.path, text ?? '')
+  if (!existsSync(file.path)) withFolders(() => dropFolders(file.path))
   return undefined
+}
+
+function withFolders(work: () => void): void {
+  try {
+    work()
+  } catch (error) {
+    throw new Untouched(`its folder can't be made or removed (${reasonOf(error)})`)
+  }
 }
 
 function hadCopy(path: string): boolean {
