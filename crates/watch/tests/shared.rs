@@ -1,6 +1,7 @@
 //! Sessions that share one tracker: each gets the events of its files, and none waits for another.
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
+#[path = "watch/common/mod.rs"]
 mod common;
 
 use std::fs;
