@@ -7,15 +7,21 @@ import type { TestSpecification } from 'vitest/node'
  * ends in minutes; a suite that is named on the command line also runs. After each: the part of it that `npm test` covers anyway.
  */
 const SLOW = [
+  'cli/all-agents', // cli/around, replay/formats
+  'cli/bills', // gateway/bills
+  'cli/interrupted', // cli/around
   'cli/names', // cli: the same commands
-  'cli/one-name', // session-names
+  'cli/one-name', // cli
+  'cli/one-number', // gateway/bills, cli
+  'cli/opencode-store', // replay/formats: the same reader
   'cli/outcome', // pi/life, cli
   'cli/sentences', // docs/errors.md by errors, cli
-  'cli/usage', // usage
+  'cli/usage', // cli
+  'demo', // the other command of the README
   'gateway/forms', // gateway/wire, gateway/conversations
   'gateway/killed', // gateway/conversations, lasting/kill: a process that is killed
+  'gateway/plain', // gateway/bills: the same sums
   'gateway/resolves', // gateway/arguments: the same in one format
-  'demo', // the other command of the README
   'harness-back', // harness-truth, engine/stepped
   'harness-forms', // harness-shapes, engine/forms
   'harness-resolves', // random/editor, and gateway/arguments
@@ -24,6 +30,7 @@ const SLOW = [
   'hosts/crash', // lasting/kill
   'hosts/opencode', // hosts/conformance
   'hosts/opencode-binding', // harness-binding
+  'hosts/packed', // addon
   'look', // cli, inspect
   'owner', // lasting/kill, and the store's own tests of owners
   'pi/bill', // replay, pi/cache
@@ -31,23 +38,31 @@ const SLOW = [
   'pi/compaction', // engine/compacted
   'pi/continued', // pi/life, engine/resume
   'pi/failures', // pi/failed-pass
+  'pi/first-start', // pi/life
   'pi/leaving', // pi/undo, engine/stepped
+  'pi/panel', // terminal, pi/why
   'pi/queue', // the store's own tests of its journal
   'pi/random', // pi/life, and the simulation of the engine
   'pi/resume', // pi/life, engine/resume
+  'pi/sections', // pi/life
   'pi/small', // pi/life
   'pi/tools', // pi/arguments, pi/choices
   'pi/undo', // engine/stepped, harness-truth
   'pi/wire', // pi/transcript, gateway/wire
   'release', // hosts/packed
+  'replay/chosen', // replay/policies, gateway/lifetime
   'replay/cli', // the suites of replay below the command line
   'replay/experiment', // replay/policies
   'replay/identical', // replay/managed
+  'replay/record', // replay/verdict
   'replay/store', // the store's own tests of damaged files
   'secrets', // the tests of the crate
+  'session-names', // cli
+  'unreachable', // the store's own tests of its journal
   'values', // golden, the conformance suite of the stores
 ]
-const isFull = process.env['CONTEXT_FULL'] === '1' || process.argv.some((word) => word.startsWith('__test__/'))
+const isNamed = process.argv.some((word) => word.startsWith('__test__/'))
+const isFull = process.env['CONTEXT_FULL'] === '1' || isNamed
 
 /** The suites that last longest in CI. They start first, so that none of them runs alone at the end. */
 const LONGEST = ['lasting/told', 'hosts/opencode-binding', 'hosts/opencode', 'hosts/binding', 'lasting/life', 'pi/bill', 'pi/binding', 'owner', 'pi/failures']
@@ -67,6 +82,8 @@ export default defineConfig({
   test: {
     sequence: { sequencer: LongestFirst },
     include: ['__test__/**/*.test.ts'],
+    // A suite that is named runs all rows of its tables (__test__/rows.ts).
+    env: isNamed ? { CONTEXT_NAMED: '1' } : {},
     exclude: isFull ? [] : SLOW.map((name) => `__test__/${name}.test.ts`),
     // Most tests start a real Pi, several times; on a busy machine that takes its time, and a lost event must
     // fail with what Pi said (the rig's own deadline of 60 s), not with the runner's bare timeout.

@@ -7,6 +7,7 @@ import { FILESYSTEM, folder, sqlite } from './core/setup.ts'
 import { shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { some } from './rows.ts'
 
 afterEach(cleanUp)
 
@@ -77,7 +78,7 @@ async function collapsed(shape: ShapeName): Promise<{ host: Host; sent: string[]
 /** The number of messages that two requests have in common from the start. */
 const common = (one: readonly string[], other: readonly string[]): number => one.findIndex((message, at) => message !== other[at])
 
-describe.each(shapes)('an edit of the past while results are last: %s', (shape) => {
+describe.each(some(shapes, 2))('an edit of the past while results are last: %s', (shape) => {
   const last = (host: Host): number => host.steps.length - 1
   test.each<[string, (host: Host) => void]>([
     ['an output is changed', (host) => (host.steps[last(host)] = { calls: [{ id: 'last', name: 'bash', args: { command: 'run last' }, output: 'redacted' }] })],
@@ -96,7 +97,7 @@ describe.each(shapes)('an edit of the past while results are last: %s', (shape) 
   })
 })
 
-describe.each(shapes)('a large output: %s', (shape) => {
+describe.each(some(shapes, 2))('a large output: %s', (shape) => {
   const isWhole = (sent: readonly string[]): boolean => sent.join('\n').includes('large line 500:')
 
   test.each(['a new process', 'an edit behind it', 'both'])('one that was sent whole stays whole: %s', async (what) => {

@@ -5,6 +5,7 @@ import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
 import { AnthropicLoop, callTool, gatewayTo, lasting, long } from './support.ts'
+import { some } from '../rows.ts'
 
 afterEach(cleanUp)
 
@@ -39,7 +40,7 @@ const CHANGES: [string, (loop: AnthropicLoop) => void][] = [
 ]
 
 describe('a host that changes its conversation early', () => {
-  test.each([0.6, 0.3].flatMap((stay) => CHANGES.map(([name, change]) => [name, stay, change] as const)))('%s, stay %s: the rest stays as it was sent, in the same conversation', async (_, stay, change) => {
+  test.each(some([0.6, 0.3].flatMap((stay) => CHANGES.map(([name, change]) => [name, stay, change] as const)), 3))('%s, stay %s: the rest stays as it was sent, in the same conversation', async (_, stay, change) => {
     const { server, gateway, loop, size } = await session(stay)
     change(loop)
     const rolls = gateway.ledger.sessions[0]!.rolls.length
@@ -91,7 +92,7 @@ describe('a host that changes its conversation early', () => {
   })
 
   test('a compaction by the host is a new conversation', async () => {
-    for (const left of [1, 3, 9]) {
+    for (const left of some([1, 3, 9], 1)) {
       const { gateway, loop } = await session()
       const tail = left === 1 ? [] : loop.messages.slice(1 - left)
       loop.messages.splice(0, loop.messages.length, { role: 'user', content: [{ type: 'text', text: 'This session is being continued. Summary: none' }] }, ...tail)

@@ -13,6 +13,7 @@ import { drivers, redact, turns } from './drivers.ts'
 import type { Driver, Start } from './drivers.ts'
 import { BOUND } from './models.ts'
 import { obedient, output, thoughtful } from './script.ts'
+import { some } from '../rows.ts'
 
 afterEach(cleanUp)
 
@@ -58,7 +59,7 @@ function reference(text: string): string | undefined {
 
 const NAMES = Object.keys(drivers)
 
-describe.each(NAMES)('%s', (name) => {
+describe.each(some(NAMES, 3))('%s', (name) => {
   test('each request extends the last one, but for rolls', async () => {
     const { server, driver, rolls, warnings } = await started(name)
     await prompts(driver, rounds(14, (n) => `show n${n} m${n}+k${n}`))

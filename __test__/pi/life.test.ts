@@ -19,6 +19,7 @@ import {
   TOOLS_AT_ONCE,
   put,
 } from './support.ts'
+import { some } from '../rows.ts'
 
 afterEach(cleanUp)
 
@@ -30,7 +31,7 @@ const PNG = Buffer.from(
 
 const APIS: Api[] = ['openai-completions', 'anthropic-messages', 'openai-responses']
 
-test.each(APIS)(
+test.each(some(APIS, 2))(
   '%s: each request extends the last, except at a roll; thinking, images and signatures pass',
   async (api) => {
     const { server, home, load } = await setUp(
@@ -82,13 +83,13 @@ test.each(APIS)(
 describe('ids of tool calls', () => {
   const long = `call_${'x|+/='.repeat(90)}`
 
-  test.each([
+  test.each(some<[string, string[]]>([
     ['repeated', ['call_0', 'call_0', 'call_0']],
     ['empty', ['', '', '']],
     ['of 450 characters', [`${long}1`, `${long}2`, `${long}3`]],
     ['that look like others', ['session:x', 'chat:x', 'a'.repeat(64)]],
     ['with line breaks', ['a\nid=b type=toolcall', 'c\u2028d', 'e\u202ef']],
-  ])('%s', async (_name, ids) => {
+  ], 2))('%s', async (_name, ids) => {
     const { server, home, store, load } = await setUp((_request, n) =>
       n < 3 ? calls(['read', { path: `${n}.txt` }, ids[n]!]) : lines(`answer ${n}`, 100), { context: TOOLS_AT_ONCE })
     for (const n of [0, 1, 2]) put(home, `${n}.txt`, lines(`file ${n}`, 40))

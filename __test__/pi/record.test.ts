@@ -7,6 +7,7 @@ import { cleanUp, startRpc } from '../../rig/pi.ts'
 import { calls } from '../../rig/reply.ts'
 import type { Answer } from '../../rig/reply.ts'
 import { command, lines, notices, openStore, put, setUp } from './support.ts'
+import { some } from '../rows.ts'
 
 afterEach(cleanUp)
 
@@ -49,7 +50,7 @@ function worker(at: number, happens: () => void, until: number, ends: () => void
   }
 }
 
-test.each([
+test.each(some<[string, string, number, number, string]>([
   // While the answer with the call is on its way the store fails, and is back when its result is.
   ['the end of a turn with a call', 'advance', 2, 3, 'IO'],
   ['the end of a turn with a call, halfway', 'advance:half', 2, 3, 'IO'],
@@ -59,7 +60,7 @@ test.each([
   ['the next prompt, halfway', 'advance:half', 1, 2, 'IO'],
   ['the end of a turn, and the store is told to be away', 'advance', 2, 3, 'STORE_UNAVAILABLE'],
   ['the end of a turn, halfway, and the store is told to be away', 'advance:half', 2, 3, 'STORE_UNAVAILABLE'],
-])('a write that fails once loses nothing: %s', async (_name, fault, at, until, code) => {
+], 2))('a write that fails once loses nothing: %s', async (_name, fault, at, until, code) => {
   let toggle = ''
   const { home, store, load } = await setUp(
     worker(at, () => writeFileSync(toggle, ''), until, () => rmSync(toggle)),
@@ -80,7 +81,7 @@ test.each([
   expect(await turnsOf(store, session)).toEqual(WHOLE)
 })
 
-test.each(['IO', 'INVALID_ARGUMENT'])('a failure that repeats (%s) ends the recording aloud, once', async (code) => {
+test.each(some(['IO', 'INVALID_ARGUMENT'], 1))('a failure that repeats (%s) ends the recording aloud, once', async (code) => {
   const { home, store, load } = await setUp((_request, n) => `answer ${n}`)
   const toggle = join(home.root, 'toggle')
   writeFileSync(toggle, '')
