@@ -56,7 +56,7 @@ function conversation(seed: number): Happening[] {
   return all
 }
 
-/** What one conversation has sent: each request, and the first one of a process that started anew before each of some steps. */
+/** The requests of one conversation: each request, and the first one of a process that started anew before each of some steps. */
 interface Played {
   sent: string[]
   again: Map<number, string>

@@ -1,4 +1,4 @@
-/** Which rows of a table run: all of them in CI and in a suite that is named on the command line, a sample in `npm test`. */
+/** A sample of the rows of a table for `npm test`; all of them in CI and in a suite that is named on the command line. */
 
 /** True if every row runs; vitest.config.ts sets the second variable where suites are named. */
 export const isWhole = process.env['CONTEXT_FULL'] === '1' || process.env['CONTEXT_NAMED'] === '1'
