@@ -25,14 +25,19 @@ describe('a declared tool', () => {
     spaced('mcp__context', 'activate'),
     spaced('mcp__context__', 'activate'),
     spaced('context', 'activate'),
-    { name: 'activate' },
-    chat('activate'),
     { name: 'activate', description: RECALL_DESCRIPTION, input_schema: RECALL_PARAMETERS },
     { type: 'function', function: { name: 'activate', description: `context: ${RECALL_DESCRIPTION}`, parameters: RECALL_PARAMETERS } },
     { name: 'activate', description: RECALL_DESCRIPTION.slice(0, 200) },
   ])('is ours: %j', (tool) => {
     expect(canRecall([named('Bash'), tool])).toBe(true)
   })
+
+  test.each([{ name: 'activate' }, chat('activate'), named('activate'), { name: 'activate', description: ' ', input_schema: { type: 'object', properties: {} } }])(
+    'that says nothing about itself is ours once a host has asked our server: %j',
+    (tool) => {
+      expect([false, true].map((isConnected) => canRecall([named('Bash'), tool], go, isConnected))).toEqual([false, true])
+    },
+  )
 
   test.each([
     ...['mcp__browser__tab_activate', 'conda-activate', 'my-context-activate', 'context-tab-activate', 'context7-activate', 'license.activate', 'deactivate', 'reactivate', 'Activate', 'activate_tab', 'mcp__context7__activate', 'mcp__my_context__activate', 'mcp__context__tab_activate', 'mcp__context__reactivate', 'context7_activate', 'my_context_activate', 'x.activate', '-activate', '_activate', 'mcp__context__search', 'search', ' activate', 'activate\n'].flatMap((name) => [named(name), chat(name)]),

@@ -37,9 +37,9 @@ export interface RecallFacts {
   isPlain: boolean
 }
 
-/** Reads the facts from the declared tools and the messages before the first answer. */
-export function recallFacts(tools: readonly unknown[], texts: () => readonly string[]): RecallFacts {
-  const isPlain = tools.some((tool) => isFields(tool) && nameOf(tool) === RECALL && isOurs(tool))
+/** Reads the facts from the declared tools and the messages before the first answer. `isConnected`: a host has asked our server for its tools. */
+export function recallFacts(tools: readonly unknown[], texts: () => readonly string[], isConnected: boolean): RecallFacts {
+  const isPlain = tools.some((tool) => isFields(tool) && nameOf(tool) === RECALL && isOurs(tool, isConnected))
   const isDeclared = isPlain || tools.some((tool) => isRecall(tool, ''))
   const loader = isDeclared ? undefined : tools.find((tool) => isFields(tool) && (LOADERS.has(nameOf(tool)) || tool['type'] === 'tool_search'))
   const isDeferred = isFields(loader) && (SOURCE.test(textOf(loader['description'])) || texts().some((text) => LISTED.test(text)))
@@ -64,14 +64,14 @@ function nameOf(tool: Fields): string {
   return textOf(tool['name']) || (isFields(tool['function']) ? textOf(tool['function']['name']) : '')
 }
 
-/** True if a tool of the plain name is ours by its definition. One that says nothing about itself is. */
-function isOurs(tool: Fields): boolean {
+/** True if a tool of the plain name is ours by its definition. One that says nothing about itself is if a host has asked our server. */
+function isOurs(tool: Fields, isConnected: boolean): boolean {
   const definition = isFields(tool['function']) ? tool['function'] : tool
   const schema = [definition['input_schema'], definition['parameters'], definition['inputSchema']].find(isFields)
   const parameters = isFields(schema?.['properties']) ? Object.keys(schema['properties']) : []
   if (parameters.length > 0) return Object.keys(RECALL_PARAMETERS.properties).every((name) => parameters.includes(name))
   const description = textOf(definition['description']).trim()
-  return description === '' || description === RECALL || description.includes(OWN_WORDS)
+  return description === '' || description === RECALL ? isConnected : description.includes(OWN_WORDS)
 }
 
 /** The first sentence of the tool's description. Hosts put words around it, or cut its end. */

@@ -56,7 +56,7 @@ export function readRequest(api: Api, body: unknown, isConnected = false, path =
   const declared = listOf(body['tools']).flatMap((tool) => (isFields(tool) && Array.isArray(tool['functionDeclarations']) ? tool['functionDeclarations'] : [tool]))
   const tools = [...declared, ...messages.flatMap((message: Fields) => (message['type'] === 'additional_tools' ? listOf(message['tools']) : []))]
   const loaded = messages.flatMap((message: Fields) => (message['type'] === 'tool_search_output' ? listOf(message['tools']) : []))
-  const recall = recallFacts([...tools, ...loaded], () => beforeAnswers(body, messages))
+  const recall = recallFacts([...tools, ...loaded], () => beforeAnswers(body, messages), isConnected)
   return {
     api,
     body,
