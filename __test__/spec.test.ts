@@ -37,15 +37,20 @@ function suite(name: string): string[] {
     case 'store-sqlite':
     case 'store-xtdb':
     case 'tools':
-      return [join(root, `crates/${first}/tests/${below}.rs`)]
+      return inCrate(first, below)
     case 'conformance':
       return [join(root, `crates/store/src/conformance/${below}.rs`)]
     case 'secrets':
     case 'watch':
-      return [join(root, below === '' ? `__test__/${first}.test.ts` : `crates/${first}/tests/${below}.rs`)]
+      return below === '' ? [join(root, `__test__/${first}.test.ts`)] : inCrate(first, below)
     default:
       return [join(root, `__test__/${name}.test.ts`)]
   }
+}
+
+/** A suite of a crate: a test program, or a module of one that has several. */
+function inCrate(crate: string, suite: string): string[] {
+  return ['', 'memory/', 'real/', 'store/', 'watch/'].map((program) => join(root, `crates/${crate}/tests/${program}${suite}.rs`))
 }
 
 /** `suite: name; suite: name`, where a title may also hold a semicolon. */

@@ -17,7 +17,7 @@ const crates = metadata.packages.map(({ name }) => name).filter((name) => name.s
 /** The folder of the documentation, which lies in that of the target if Cargo is given one. */
 const folders = ['.', ...readdirSync(metadata.target_directory)].map((name) => join(metadata.target_directory, name, 'doc'))
 const docs = folders.find((folder) => existsSync(join(folder, 'context_model', 'all.html')))
-if (docs === undefined) throw new Error('there is no documentation: cargo doc --workspace --no-deps --all-features')
+if (docs === undefined) throw new Error('the documentation is missing: cargo doc --workspace --no-deps --all-features')
 
 /** The items that the page with all of a crate's items links to, such as `struct Archive`. */
 function itemsOf(crate) {

@@ -15,6 +15,7 @@ import { compactionOf } from '../../lib/models/compaction.ts'
 import { callCost, pricesOf } from '../../lib/models/prices.ts'
 import { readName } from '../../lib/models/name.ts'
 import { PlainAccount } from '../../lib/gateway/plain.ts'
+import { prose } from '../../lib/ui/index.ts'
 import { gatewayCharges } from '../../lib/usage/gateway.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
@@ -160,7 +161,7 @@ test.each<[string, Agent, number | undefined]>([
   const [without, share] = [own.cost + claimed, Math.round((100 * claimed) / (own.cost + claimed))]
   const line = `saved $${claimed.toFixed(2)} (${share} %): paid $${own.cost.toFixed(2)}, without pi-context-manager $${without.toFixed(2)} (estimated)`
   expect(summaryOf(gateway.ledger)[0]).toContain(line)
-  expect(draw(gateway.ledger.sessions, undefined, undefined).regions['totals']).toContain(line)
+  expect(draw(gateway.ledger.sessions, undefined, undefined).regions['totals']).toContain(prose(line))
 })
 
 /** A conversation of calls with outputs of random sizes; we have hidden a random share of them so far. */

@@ -141,7 +141,7 @@ async function mcp(store: string, cwd: string): Promise<(query: string) => Promi
 test(
   'three clients on one store learn everything and nothing false, and no forgotten text returns',
   async () => {
-    const [steps, seed] = [sized(120, 1_500, 12_000), Number(process.env['CONTEXT_SEED'] ?? 1)]
+    const [steps, seed] = [sized(120, 800, 12_000), Number(process.env['CONTEXT_SEED'] ?? 1)]
     const { below, pick } = random(seed)
     const [cwd, { path: store }] = [folder(), sqlite()]
     const at = (name: string): string => join(cwd, name)
