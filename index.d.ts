@@ -492,7 +492,7 @@ export interface Passage {
 }
 
 /**
- * The kind of text that a host has written in place of a whole output: `cleared` (it was here and is no longer sent) or `unchanged` (a file was
+ * The kind of text that a host has written in place of a whole output: `cleared` (the host has left it out) or `unchanged` (a file was
  * read once more, and an earlier result has it). Null for an output.
  */
 export declare function placeholderIn(output: string): 'cleared' | 'unchanged' | null

@@ -1,64 +1,15 @@
 /** A conversation that is read again, after an edit of its past or in another process, goes out in the form that was sent last. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { Projection } from '../lib/projection/harness.ts'
 import type { ShapeName } from '../lib/projection/harness.ts'
-import { ContextManager } from '../lib/index.ts'
-import { FILESYSTEM, folder, sqlite } from './core/setup.ts'
 import { shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { Host } from './hosts/restarted.ts'
+import { cleanUp } from '../rig/cleanup.ts'
 import { some } from './rows.ts'
 
 afterEach(cleanUp)
 
-const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
-
 const lines = (name: string, count: number): string => Array.from({ length: count }, (_, n) => `${name} line ${n}: lorem ipsum dolor sit amet`).join('\n')
-
-/** A host with a conversation that it may change, and processes one after the other. */
-class Host {
-  readonly steps: Step[] = []
-  canRecall = true
-  #now = Date.UTC(2026, 0, 1)
-  readonly #shape: ShapeName
-  readonly #place = { cwd: folder(), store: sqlite() }
-  #process: { manager: ContextManager; projection: Projection } | undefined
-
-  constructor(shape: ShapeName) {
-    this.#shape = shape
-  }
-
-  /** Ends the process; the next request comes from another one. */
-  async restart(): Promise<void> {
-    await this.#process?.manager.close()
-    this.#process = undefined
-  }
-
-  /** Adds steps, and returns the messages that go out, as texts. */
-  async send(...added: Step[]): Promise<string[]> {
-    this.#process ??= await this.#start()
-    this.steps.push(...added)
-    this.#now += 1_000
-    const sent = await this.#process.projection.transform(this.messages)
-    return sent.map((message) => JSON.stringify(message))
-  }
-
-  get messages(): object[] {
-    return this.steps.flatMap((step) => written[this.#shape](step, 1))
-  }
-
-  /** Nothing is cached any more. */
-  wait(): void {
-    this.#now += 3_600_000
-  }
-
-  async #start(): Promise<{ manager: ContextManager; projection: Projection }> {
-    const manager = await ContextManager.open({ sessionId: 's', ...this.#place, filesystemId: FILESYSTEM, watch: false })
-    onCleanUp(() => manager.close())
-    const projection = new Projection(manager, { shape: this.#shape, model: MODEL, shortens: true, now: () => this.#now, canRecall: () => this.canRecall, onWarning: (warning) => expect.unreachable(warning) })
-    return { manager, projection }
-  }
-}
 
 const call = (id: string, count = 60): Step => ({ calls: [{ id, name: 'bash', args: { command: `run ${id}` }, output: lines(id, count) }] })
 

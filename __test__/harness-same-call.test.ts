@@ -1,74 +1,13 @@
 /** The very same call several times, with one ID, the same arguments and the same output: all of them leave, stay out and come back. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { Projection } from '../lib/projection/harness.ts'
-import type { ShapeName } from '../lib/projection/harness.ts'
-import { ContextManager } from '../lib/index.ts'
-import { FILESYSTEM, folder, sqlite } from './core/setup.ts'
 import { shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { Host } from './hosts/restarted.ts'
+import { cleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
 
-const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
-
 const lines = (name: string, count: number): string => Array.from({ length: count }, (_, n) => `${name} line ${n}: lorem ipsum dolor sit amet`).join('\n')
-
-/** A host that keeps only its own messages. Its sessions are in one store. */
-class Host {
-  steps: Step[] = []
-  #now = Date.UTC(2026, 0, 1)
-  #sessions = 0
-  readonly #shape: ShapeName
-  readonly #place = { cwd: folder(), store: sqlite() }
-  #process: { manager: ContextManager; projection: Projection } | undefined
-
-  constructor(shape: ShapeName) {
-    this.#shape = shape
-  }
-
-  /** Ends the process; the next request comes from another one. */
-  async restart(): Promise<void> {
-    await this.#process?.manager.close()
-    this.#process = undefined
-  }
-
-  /** Continues in another session. */
-  async fork(): Promise<void> {
-    const { manager } = this.#process!
-    const [parent, point] = [manager.sessionId, await manager.point()]
-    await this.restart()
-    this.#sessions += 1
-    this.#process = await this.#start()
-    await this.#process.manager.restore(parent, point)
-  }
-
-  /** Adds steps, and returns the messages that go out, as texts. */
-  async send(...added: Step[]): Promise<string[]> {
-    this.#process ??= await this.#start()
-    this.steps.push(...added)
-    this.#now += 1_000
-    const sent = await this.#process.projection.transform(this.steps.flatMap((step) => written[this.#shape](step, 1)))
-    return sent.map((message) => JSON.stringify(message))
-  }
-
-  /** Nothing is cached any more. */
-  wait(): void {
-    this.#now += 3_600_000
-  }
-
-  async content(id: string): Promise<unknown> {
-    const document = await this.#process!.manager.get(id)
-    return document?.content
-  }
-
-  async #start(): Promise<{ manager: ContextManager; projection: Projection }> {
-    const manager = await ContextManager.open({ sessionId: `s${this.#sessions}`, ...this.#place, filesystemId: FILESYSTEM, watch: false })
-    onCleanUp(() => manager.close())
-    const projection = new Projection(manager, { shape: this.#shape, model: MODEL, shortens: true, now: () => this.#now, onWarning: (warning) => expect.unreachable(warning) })
-    return { manager, projection }
-  }
-}
 
 const OUTPUT = lines('same', 60)
 const call = { id: 'call_0', name: 'bash', args: { command: 'run it' }, output: OUTPUT }

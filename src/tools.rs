@@ -44,7 +44,7 @@ pub fn changes_of_call(env: &Env, name: String, args: String) -> napi::Result<Ve
     Ok(changes.map(|change| PlannedChange { path: change.path, old_texts: change.old_texts }).collect())
 }
 
-/// The kind of text that a host has written in place of a whole output: `cleared` (it was here and is no longer sent) or `unchanged` (a file was
+/// The kind of text that a host has written in place of a whole output: `cleared` (the host has left it out) or `unchanged` (a file was
 /// read once more, and an earlier result has it). Null for an output.
 #[napi(ts_return_type = "'cleared' | 'unchanged' | null")]
 pub fn placeholder_in(output: JsString<'_>) -> napi::Result<Option<String>> {

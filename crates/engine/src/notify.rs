@@ -17,8 +17,8 @@ use tracing::instrument;
 use crate::engine::{Inner, State};
 
 impl State {
-    /// Returns the due lines for the model. A notice that a failure has delayed may be about a version that is no longer the
-    /// newest.
+    /// Returns the due lines for the model. A failure may have delayed a notice, and
+    /// its file may have a newer version by now.
     pub fn say(&mut self, sentences: &Sentences) -> Vec<String> {
         let pending = std::mem::take(&mut self.pending);
         let is_newest = |notice: &FileNotice| self.session.hash_of(&notice.file) == notice.hash;

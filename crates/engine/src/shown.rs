@@ -217,7 +217,7 @@ impl Inner {
         session.sets.index().iter().filter(is_it).cloned().collect()
     }
 
-    /// Returns the recorded evidence of a call about a file: `None` if there is no record, `Some(None)` if the call says
+    /// Returns the recorded evidence of a call about a file: `None` without a record, `Some(None)` if the call says
     /// nothing of the file.
     pub async fn evidence_of(&self, call: &ObjectId) -> Result<Option<Option<Evidence>>> {
         {
