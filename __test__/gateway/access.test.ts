@@ -109,7 +109,7 @@ describe('a program', () => {
   })
 
   test('an answer keeps its headers but those that act on an origin', async () => {
-    const wide = ['Set-Cookie: a=1; Path=/', 'set-cookie: b=2', 'Service-Worker-Allowed: /', 'Clear-Site-Data: "*"', 'Strict-Transport-Security: max-age=9', 'Alt-Svc: h3=":443"', 'NEL: {}', 'Report-To: {}', 'Accept-CH: UA', 'Origin-Agent-Cluster: ?1']
+    const wide = ['Set-Cookie: a=1; Path=/', 'set-cookie: b=2', 'Service-Worker-Allowed: /', 'Clear-Site-Data: "*"', 'Strict-Transport-Security: max-age=9', 'Alt-Svc: h3=":443"', 'NEL: {}', 'Report-To: {}', 'Accept-CH: UA', 'Origin-Agent-Cluster: ?1', 'Sec-Session-Registration: (ES256);path="/s"', 'Activate-Storage-Access: load', 'Attribution-Reporting-Register-Source: {}']
     const kept = ['X-Request-Id: r', 'anthropic-ratelimit-requests-remaining: 3', 'Cache-Control: no-cache', 'ETag: "e"', 'Access-Control-Allow-Origin: *']
     const flat = (lines: string[]): string[] => lines.flatMap((line) => line.split(/: (.*)/).slice(0, 2))
     const { url } = await upstream((_, response) => response.writeHead(200, flat([...wide, ...kept])).end('{}'))

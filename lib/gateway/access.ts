@@ -44,6 +44,11 @@ export function isFrontDoor(url: string, headers: IncomingHttpHeaders): boolean 
   return url === '/' && ['authorization', 'x-api-key', 'api-key', 'x-goog-api-key', 'anthropic-version'].every((name) => headers[name] === undefined)
 }
 
+/** True if a client asks for a WebSocket, alone or beside other protocols. */
+export function isWebSocket(headers: IncomingHttpHeaders): boolean {
+  return /(?:^|,)\s*websocket\b/i.test(headers.upgrade ?? '')
+}
+
 /** The name in a `Host` header. */
 export function nameOf(host: string): string {
   return host.replace(/:\d+$/, '').toLowerCase()

@@ -148,7 +148,8 @@ function passBack(answer: IncomingMessage, response: ServerResponse, redirect: (
   return new Promise((resolve) => {
     const headers = passedOn(answer.rawHeaders, ORIGIN_WIDE)
     response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answer.headers.location === undefined ? headers : withValue(headers, 'location', redirect))
-    response.flushHeaders()
+    // The head leaves at once. Beside bytes it is written as it came; beside a text, node would write it in UTF-8.
+    response.write(NOTHING)
     const read = watched !== undefined && answer.statusCode === 200 ? watch(answer, watched.api) : undefined
     let isComplete = false
     answer.once('end', () => (isComplete = answer.complete))
@@ -164,6 +165,8 @@ function passBack(answer: IncomingMessage, response: ServerResponse, redirect: (
     else answer.pipe(untilHeard(answer, watched.onRefusal)).pipe(response)
   })
 }
+
+const NOTHING = Buffer.alloc(0)
 
 /** The part of a refusal that is looked at, in bytes. */
 const LONGEST_REFUSAL = 64 * 1024

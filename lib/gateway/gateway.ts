@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { readFileSync } from 'node:fs'
-import { browserRefusal, isFrontDoor, isNavigation, nameOf, wantsHtml } from './access.ts'
+import { browserRefusal, isFrontDoor, isNavigation, isWebSocket, nameOf, wantsHtml } from './access.ts'
 import type { OpenOptions } from '../session/index.ts'
 import type { RollReceipt } from '../../index.js'
 import { GatewayBills, hostSession } from './bills.ts'
@@ -152,8 +152,8 @@ export class Gateway {
       this.#sockets.add(socket)
       socket.once('close', () => this.#sockets.delete(socket))
     })
-    // Codex then uses plain requests at once. The gateway can't edit the messages of a socket.
-    this.#server.on('upgrade', (_request, socket) => socket.end('HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'))
+    // Beyond node's own limit, headers would be left out without a word; the size of a head has a limit.
+    this.#server.maxHeadersCount = 0
   }
 
   /** The address, such as `http://127.0.0.1:41234`, with the token if there is one. */
@@ -232,6 +232,10 @@ export class Gateway {
     const { token } = this.#options
     const { port } = this.#server.address() as AddressInfo
     if (!this.#isAddressed(headers.host)) return refuse(headers, response, 421, `this gateway is not ${headers.host ?? 'without a name'}`)
+    // A client that offers another protocol, as Java's does with HTTP/2, gets its answer in this one. Node loses what follows an offer.
+    if (headers.upgrade !== undefined) response.shouldKeepAlive = false
+    // Codex then uses plain requests at once. The gateway can't edit the messages of a socket.
+    if (isWebSocket(headers)) return refuse(headers, response, 426, 'the gateway has no WebSockets')
     const where = `the gateway is for coding agents; ${this.#pageAddress === undefined ? 'it has no page' : `its page is at ${this.#pageAddress} with the key that the terminal shows`}`
     const isFront = method === 'GET' && isFrontDoor(url, headers)
     if (isFront && (token === undefined || wantsHtml(headers))) return say(headers, response, 200, where)

@@ -41,6 +41,14 @@ export const ORIGIN_WIDE: readonly string[] = [
   'origin-trial',
   'permissions-policy',
   'set-login',
+  'sec-session-registration',
+  'sec-session-challenge',
+  'secure-session-registration',
+  'secure-session-challenge',
+  'activate-storage-access',
+  'attribution-reporting-register-source',
+  'attribution-reporting-register-trigger',
+  'observe-browsing-topics',
   'speculation-rules',
   'use-as-dictionary',
 ]
@@ -72,11 +80,14 @@ const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
  * is. `body` is all of it unless a `rest` follows.
  */
 export function framingOf(client: Pick<IncomingMessage, 'headers' | 'method'>, body: Buffer | undefined, rest: object | undefined): string[] {
-  const { 'transfer-encoding': transfer, 'content-length': length } = client.headers
+  const { 'transfer-encoding': transfer = '', 'content-length': length } = client.headers
+  // Node ignores an empty coding and goes by the length; another server may read the rest of the list in another way.
+  const codings = transfer.split(',').map((name) => name.trim()).filter((name) => name !== '')
   // Node has taken the chunks apart, and nothing but the chunks.
-  if (transfer !== undefined && (rest !== undefined || transfer.trim().toLowerCase() !== 'chunked')) return ['Transfer-Encoding', transfer]
+  const isChunked = codings.join().toLowerCase() === 'chunked'
+  if (codings.length > 0 && (rest !== undefined || !isChunked)) return ['Transfer-Encoding', codings.join(', ')]
   const size = rest === undefined ? String(body?.length ?? 0) : length
-  const isNeeded = transfer !== undefined || length !== undefined || WITH_BODY.has(client.method ?? '') || (body?.length ?? 0) > 0
+  const isNeeded = isChunked || length !== undefined || WITH_BODY.has(client.method ?? '') || (body?.length ?? 0) > 0
   return isNeeded ? ['Content-Length', size ?? '0'] : []
 }
 

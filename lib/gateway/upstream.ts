@@ -30,7 +30,10 @@ export class Upstream {
     const agent = this.#agentFor(target)
     const options = { method, headers: headers as string[], agent, maxHeaderSize: LARGEST_HEAD, ...(isSecure ? this.#trust() : {}) }
     // A flat list of headers keeps their order, their case and their repetitions.
-    return (isSecure ? https.request : http.request)(target, options as http.RequestOptions)
+    const request = (isSecure ? https.request : http.request)(target, options as http.RequestOptions)
+    // Headers of an answer are not counted: the size of its head has a limit.
+    request.maxHeadersCount = 0
+    return request
   }
 
   /** Ends all idle connections. */
