@@ -1,5 +1,8 @@
 /** Time limits: a host never waits for us without end, and can abort. */
 
+/** The longest wait of a model call for the file trackers, in milliseconds. */
+export const LOOK_MS = 100
+
 /** Resolves like `work`; rejects after `limitMs` milliseconds, when `late` is called first. */
 export async function within<T>(limitMs: number, work: Promise<T>, late: () => void = () => {}): Promise<T> {
   let timer: NodeJS.Timeout | undefined

@@ -7,9 +7,6 @@ import type { ModelRequest } from './request.ts'
 /** The longest wait of a request for the projection, in milliseconds. */
 export const LIMIT_MS = 2_000
 
-/** The longest wait of a request for the file trackers, in milliseconds. */
-export const LOOK_MS = 100
-
 /** The facts about a request that are known beforehand. */
 export interface KnownRequest {
   /** The hashes of its messages. */

@@ -2,12 +2,12 @@
  * One conversation of a host. Each request goes through the projection; if that fails or takes too long, what went out last
  * goes out again, with the new messages after it.
  */
-import { sentenceOf, within } from '../core/index.ts'
+import { LOOK_MS, sentenceOf, within } from '../core/index.ts'
 import { adoptNamed, appliedItems, cutItems, isEqual, isWhole, itemsOf, Projection, recallTexts } from '../projection/index.ts'
 import type { EditedItem, RecallInput } from '../projection/index.ts'
 import type { RollReceipt, StoreState } from '../../index.js'
 import { ContextManager } from '../session/index.ts'
-import { LIMIT_MS, LOOK_MS } from './conversation-options.ts'
+import { LIMIT_MS } from './conversation-options.ts'
 import type { ConversationOptions, KnownRequest } from './conversation-options.ts'
 import { asTheyAre, beginningOf, behind, BINDS, hasUser, NO_BEGINNING } from './beginning.ts'
 import type { Beginning } from './beginning.ts'

@@ -169,7 +169,7 @@ impl Inner {
         };
         for ((read, source), need) in reads.iter().zip(sources).zip(needs) {
             let Some(source) = source else {
-                self.tracking.pending_reads().seen(&read.path);
+                self.tracking.pending_reads().seen(&read.path, u64::MAX);
                 continue;
             };
             let place = self.client.paths.place(source, Disk::At(read.path.clone()));

@@ -245,7 +245,7 @@ impl Inner {
                         self.tracking.track(path, &seen.place.source);
                     }
                     if !job.is_tracked() {
-                        self.tracking.pending_reads().seen(path);
+                        self.tracking.pending_reads().seen(path, seen.answers());
                     }
                 }
             }

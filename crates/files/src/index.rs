@@ -15,7 +15,7 @@ use context_session::commit::Work;
 use context_session::error::{EngineError, Result};
 use context_session::paths::{Disk, Place};
 
-use super::look::ObservedFile;
+use super::look::{ObservedFile, Since};
 use super::reading::{self, FileState};
 use super::tracking::Tracking;
 
@@ -87,7 +87,8 @@ impl FileReader {
 
     /// Reads a file on this thread.
     pub fn read_now(&self, place: Place, need: ReadFor) -> ObservedFile {
-        let (since, limit) = (self.client.newest(), self.limit(need));
+        let since = Since { tx: self.client.newest(), heard: self.tracking.pending_reads().heard() };
+        let limit = self.limit(need);
         let state = self.attach(&place).map_or_else(identity, |path| self.read(path, limit));
         let is_reached = state != FileState::Unreachable;
         let seen = ObservedFile::of(place, state, Some(since));
@@ -287,10 +288,10 @@ mod tests {
         FileReader { client, tracking: Arc::new(Tracking::new(false, 0)) }
     }
 
-    fn seen(state: FileState, since: Option<TxId>) -> ObservedFile {
+    fn seen(state: FileState, tx: Option<TxId>) -> ObservedFile {
         let source = FilesystemSource { filesystem_id: "disk".into(), path: "/a".into() };
         let place = Place { agent_path: "/a".into(), source, disk: Disk::At("/a".into()) };
-        ObservedFile::of(place, state, since)
+        ObservedFile::of(place, state, tx.map(|tx| Since { tx, heard: 0 }))
     }
 
     /// A file without text, with this many bytes.

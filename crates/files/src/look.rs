@@ -18,13 +18,22 @@ pub struct ObservedFile {
     pub place: Place,
     /// The state found at that place.
     pub state: FileState,
-    /// The newest transaction that the client knew before it looked; `None` if a caller supplied the state.
-    since: Option<TxId>,
+    /// What was known before the client looked; `None` if a caller supplied the state.
+    since: Option<Since>,
+}
+
+/// What was known before a look at the disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Since {
+    /// The newest transaction that the client knew.
+    pub tx: TxId,
+    /// The number of events that its trackers had heard ([`super::pending::PendingReads::heard`]).
+    pub heard: u64,
 }
 
 impl ObservedFile {
-    /// Takes the state at a place, and [`context_session::client::Client::newest`] from before this client looked there.
-    pub fn of(place: Place, state: FileState, since: Option<TxId>) -> Self {
+    /// Takes the state at a place, and what was known before this client looked there.
+    pub fn of(place: Place, state: FileState, since: Option<Since>) -> Self {
         Self { id: file_id(&place.source), place, state, since }
     }
 
@@ -35,7 +44,16 @@ impl ObservedFile {
 
     /// True if the file's latest version may show a later state of the disk than this.
     pub fn is_older_than(&self, latest: &Meta) -> bool {
-        self.is_look() && self.since.is_some_and(|since| latest.tx > since)
+        self.is_look() && self.since.is_some_and(|since| latest.tx > since.tx)
+    }
+
+    /// The number of events that this state answers: all, if a caller supplied it, and none if only the path was seen.
+    pub fn answers(&self) -> u64 {
+        match self.since {
+            Some(since) => since.heard,
+            None if self.state == FileState::Discovered => 0,
+            None => u64::MAX,
+        }
     }
 
     /// True if this client has looked at the disk itself.
@@ -82,9 +100,9 @@ mod tests {
         Place { agent_path: "/a".into(), source, disk }
     }
 
-    fn seen(disk: Disk, since: Option<TxId>) -> ObservedFile {
+    fn seen(disk: Disk, tx: Option<TxId>) -> ObservedFile {
         let state = FileState::Text(HashedText::new("text".into()));
-        ObservedFile::of(place(disk), state, since)
+        ObservedFile::of(place(disk), state, tx.map(|tx| Since { tx, heard: 3 }))
     }
 
     /// Only content that this client has read from the disk can be older than a version that others have stored since.
@@ -98,6 +116,14 @@ mod tests {
             assert!(!told.is_look());
             assert!(!told.is_older_than(&latest(6)));
         }
+    }
+
+    #[test]
+    fn look_answers_the_events_before_it() {
+        let disk = || Disk::At("/a".into());
+        assert_eq!(seen(disk(), Some(TxId(5))).answers(), 3);
+        assert_eq!(seen(disk(), None).answers(), u64::MAX);
+        assert_eq!(ObservedFile::discovered(place(disk())).answers(), 0);
     }
 
     #[test]
@@ -126,7 +152,7 @@ mod tests {
             (FileState::Unreadable { reason: "is locked".into() }, 0, Observation::Unreadable),
             (FileState::Unreachable, 0, Observation::Unreachable),
         ] {
-            let one = ObservedFile::of(place(), state, Some(TxId(5))).made();
+            let one = ObservedFile::of(place(), state, Some(Since { tx: TxId(5), heard: 3 })).made();
             assert_eq!((one.state.text(), one.state.size()), (None, size));
             assert_eq!(one.state.observation(), observation);
             assert_eq!(one.state.reason().is_none(), one.state == FileState::Discovered);

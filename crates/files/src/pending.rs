@@ -19,6 +19,8 @@ const FIRST_RETRY: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub struct PendingReads {
     files: HashMap<Utf8PathBuf, Wait>,
+    /// The number of events so far. A look answers the events that were heard before it, and no later one.
+    heard: u64,
     /// Events were lost, so every tracked file must be compared.
     rescan: bool,
 }
@@ -28,12 +30,14 @@ pub struct PendingReads {
 pub struct PendingRead {
     /// The path of the file on disk.
     pub path: Utf8PathBuf,
-    touches: u64,
+    heard: u64,
 }
 
 struct Wait {
-    /// Events that no read has answered yet.
-    touches: u64,
+    /// The number of its newest event.
+    touched: u64,
+    /// The number of events that its looks have answered.
+    answered: u64,
     /// The earliest moment of the next read, unless a client asks for one.
     not_before: Instant,
     pause: Duration,
@@ -44,13 +48,15 @@ struct Wait {
 impl PendingReads {
     /// An event of a file.
     pub fn touch(&mut self, path: &Utf8Path, now: Instant) {
+        self.heard += 1;
         let wait = self.files.entry(path.to_owned()).or_insert(Wait {
-            touches: 0,
+            touched: 0,
+            answered: 0,
             not_before: now,
             pause: Duration::ZERO,
             is_busy: false,
         });
-        wait.touches += 1;
+        wait.touched = self.heard;
         wait.is_busy |= now < wait.not_before;
     }
 
@@ -64,31 +70,36 @@ impl PendingReads {
         std::mem::take(&mut self.rescan)
     }
 
+    /// Returns the number of events so far, for [`PendingReads::seen`].
+    pub fn heard(&self) -> u64 {
+        self.heard
+    }
+
     /// Returns the waiting files that may be read now; with `all`, also the throttled ones.
     pub fn ready(&self, now: Instant, all: bool) -> Vec<PendingRead> {
         let waiting =
-            self.files.iter().filter(|(_, wait)| wait.touches > 0 && (all || wait.not_before <= now));
+            self.files.iter().filter(|(_, wait)| wait.is_waiting() && (all || wait.not_before <= now));
         let mut ready: Vec<PendingRead> =
-            waiting.map(|(path, wait)| PendingRead { path: path.clone(), touches: wait.touches }).collect();
+            waiting.map(|(path, _)| PendingRead { path: path.clone(), heard: self.heard }).collect();
         ready.sort_by(|a, b| a.path.cmp(&b.path));
         ready
     }
 
     /// Returns the time at which the next throttled file may be read.
     pub fn next(&self) -> Option<Instant> {
-        self.files.values().filter(|wait| wait.touches > 0).map(|wait| wait.not_before).min()
+        self.files.values().filter(|wait| wait.is_waiting()).map(|wait| wait.not_before).min()
     }
 
     /// A file was read and the result is stored. `pause` is the time that its bytes take at the pace.
     pub fn was_read(&mut self, read: &PendingRead, made_version: bool, pause: Duration, now: Instant) {
         let Some(wait) = self.files.get_mut(&read.path) else { return };
-        wait.touches -= read.touches.min(wait.touches);
+        wait.answered = wait.answered.max(read.heard);
         if made_version {
             wait.pause = if wait.is_busy { wait.pause * 2 } else { pause }.min(LONGEST_PAUSE);
             wait.not_before = now + wait.pause;
-            wait.is_busy = wait.touches > 0;
+            wait.is_busy = wait.is_waiting();
         }
-        if wait.touches == 0 && wait.not_before <= now {
+        if !wait.is_waiting() && wait.not_before <= now {
             self.files.remove(&read.path);
         }
     }
@@ -101,14 +112,24 @@ impl PendingReads {
         }
     }
 
-    /// The session has read a file itself: it neither waits nor is throttled.
-    pub fn seen(&mut self, path: &Utf8Path) {
-        self.files.remove(path);
+    /// The session has looked at a file itself, after `heard` events: unless one came later, it neither waits nor is throttled.
+    pub fn seen(&mut self, path: &Utf8Path, heard: u64) {
+        let Some(wait) = self.files.get_mut(path) else { return };
+        wait.answered = wait.answered.max(heard);
+        if !wait.is_waiting() {
+            self.files.remove(path);
+        }
     }
 
     /// Forgets the pauses that are over, so that files that changed once are not kept forever.
     pub fn tidy(&mut self, now: Instant) {
-        self.files.retain(|_, wait| wait.touches > 0 || wait.not_before > now);
+        self.files.retain(|_, wait| wait.is_waiting() || wait.not_before > now);
+    }
+}
+
+impl Wait {
+    fn is_waiting(&self) -> bool {
+        self.touched > self.answered
     }
 }
 
@@ -165,7 +186,7 @@ mod tests {
         assert_eq!(pending.ready(now + FIRST_RETRY, false), ready);
         pending.failed(&ready[0], now);
         assert_eq!(pending.next(), Some(now + FIRST_RETRY * 2));
-        pending.seen(PATH.into());
+        pending.seen(PATH.into(), pending.heard());
         assert!(pending.next().is_none());
     }
 
@@ -227,6 +248,30 @@ mod tests {
         pending.touch(PATH.into(), now);
         pending.was_read(&first, false, MS, now);
         pending.tidy(now);
-        assert_eq!(pending.ready(now, false), [PendingRead { path: PATH.into(), touches: 1 }]);
+        assert_eq!(pending.ready(now, false), [PendingRead { path: PATH.into(), heard: 2 }]);
+    }
+
+    /// The tracker's thread and a call may read a file for the same event, and the later one ends after another event.
+    #[test]
+    fn second_read_of_an_event_takes_no_later_one() {
+        let (mut pending, now) = (PendingReads::default(), Instant::now());
+        pending.touch(PATH.into(), now);
+        let [first, second] = [(), ()].map(|()| pending.ready(now, true).remove(0));
+        pending.was_read(&first, true, Duration::ZERO, now);
+        pending.touch(PATH.into(), now);
+        pending.was_read(&second, true, Duration::ZERO, now);
+        assert_eq!(pending.ready(now, true).len(), 1);
+    }
+
+    #[test]
+    fn look_of_the_session_takes_no_event_that_came_after_it() {
+        let (mut pending, now) = (PendingReads::default(), Instant::now());
+        pending.touch(PATH.into(), now);
+        let heard = pending.heard();
+        pending.touch(PATH.into(), now);
+        pending.seen(PATH.into(), heard);
+        assert_eq!(pending.ready(now, true).len(), 1);
+        pending.seen(PATH.into(), pending.heard());
+        assert_eq!(pending.ready(now, true), []);
     }
 }

@@ -5,7 +5,7 @@
  * turn alone.
  */
 import type { ContextManager, Edit, HeldBack, IncomingMessage, ModelCall, Plan, RollPreview } from '../../../index.js'
-import { flattened, invalid, shared } from '../../core/index.ts'
+import { LOOK_MS, flattened, invalid, shared, within } from '../../core/index.ts'
 import type { Keyed, Landmark, Point, Port, When } from './port.ts'
 import { HOW_TO_READ, worthOf } from './port.ts'
 
@@ -110,6 +110,8 @@ export class Driver<L extends Landmark = Landmark> {
    */
   async take(when: When, always = false): Promise<Plan | undefined> {
     this.#claim()
+    // The next call tells the model of files that changed on disk before it. What fails here, `advance` tries again.
+    if (when === 'prompt' || when === 'end') await within(LOOK_MS, this.manager.look()).catch(() => {})
     const fresh = await this.#news()
     const atUserTurn = fresh.some(({ message }) => roleOf(message) === 'user')
     const isTime = when === 'end' || (when === 'call' && (atUserTurn || this.#isCold))
