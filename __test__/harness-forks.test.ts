@@ -6,13 +6,14 @@ import { FILESYSTEM, folder, sqlite } from './core/setup.ts'
 import { shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { some } from './rows.ts'
 
 afterEach(cleanUp)
 
 const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 const lines = (name: string, count: number): string => Array.from({ length: count }, (_, n) => `${name} line ${n}: lorem ipsum dolor sit amet`).join('\n')
 
-describe.each(shapes)('%s', (shape) => {
+describe.each(some(shapes, 2))('%s', (shape) => {
   async function conversation() {
     const [cwd, store] = [folder(), sqlite()]
     const steps: Step[] = []

@@ -4,6 +4,7 @@ import { shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
 import { Host } from './hosts/restarted.ts'
 import { cleanUp } from '../rig/cleanup.ts'
+import { some } from './rows.ts'
 
 afterEach(cleanUp)
 
@@ -37,11 +38,13 @@ const PLACES = {
 
 type Place = keyof typeof PLACES
 
-describe.each(shapes)('%s', (shape) => {
+describe.each(some(shapes, 3))('%s', (shape) => {
   // Each shape takes its own way into the record only at the start.
-  const COUNTS = shape === 'pi' || process.env['CONTEXT_FULL'] === '1' ? [2, 3, 4, 5] : [3]
+  const turn = shapes.indexOf(shape)
 
-  describe.each(Object.keys(PLACES) as Place[])('%s', (place) => {
+  describe.each(some(Object.keys(PLACES) as Place[], 1, turn))('%s', (place) => {
+    const COUNTS = some([2, 3, 4, 5], 1, turn + Object.keys(PLACES).indexOf(place))
+
     async function played(count: number): Promise<{ host: Host; sent: string[] }> {
       const host = new Host(shape)
       await host.send({ user: 'begin' })

@@ -88,7 +88,7 @@ async function answering(header: string | string[] | undefined, ...answers: Code
 }
 
 describe('the bill', () => {
-  test.each(CODINGS)('%s', async (_name, header, encode) => {
+  test.each(some(CODINGS, 6))('%s', async (_name, header, encode) => {
     const kinds = [[STREAM, 'text/event-stream'], [STREAM, ''], [WHOLE, 'application/json'], [WHOLE, 'text/event-stream']] as const
     const answers = kinds.flatMap(([plain, type]) => [1, 1000].map((size) => ({ bytes: encode(plain), type, size })))
     const { send, bills, warnings } = await answering(header, ...answers)
@@ -231,7 +231,7 @@ function blocksIn(text: string): any[] {
 }
 
 describe('bodies of requests', () => {
-  test.each(CODINGS)('%s', async (_name, header, encode) => {
+  test.each(some(CODINGS, 6, 1))('%s', async (_name, header, encode) => {
     const codings = codingsOf(header)
     expect(canDecode(codings)).toBe(true)
     expect((await decoded(encode(STREAM), codings)).equals(STREAM)).toBe(true)

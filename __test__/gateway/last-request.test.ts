@@ -14,6 +14,7 @@ import { folder } from '../core/setup.ts'
 import { cli } from '../replay/support.ts'
 import { gatewayTo } from './support.ts'
 import { AGENTS, ID, talk } from './wire-agents.ts'
+import { some } from '../rows.ts'
 
 afterEach(cleanUp)
 
@@ -23,7 +24,7 @@ interface Message {
   content: { type: string; text: string; id: string }[]
 }
 
-describe.each(Object.entries(AGENTS))('%s', (_name, agent) => {
+describe.each(some(Object.entries(AGENTS), 1))('%s', (_name, agent) => {
   test('has the outputs, calls and lines of the last request, and tells the same changes as the page', async () => {
     const server = await startModelServer(() => 'ok')
     const home = folder()

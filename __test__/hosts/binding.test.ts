@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { cleanUp } from '../../rig/cleanup.ts'
 import type { SignedFormat } from './models.ts'
 import { strictSession } from './strict.ts'
+import { some } from '../rows.ts'
 
 afterEach(cleanUp)
 
@@ -22,7 +23,7 @@ const SESSIONS: [host: string, mode: string, format: SignedFormat, asks: boolean
   ...OPENAI.map((host): [string, string, SignedFormat, boolean] => [host, 'drops', 'openai-responses', false]),
 ]
 
-describe.each(SESSIONS)('%s on a provider that %s (%s)', (host, _, format, asks) => {
+describe.each(some(SESSIONS, 3))('%s on a provider that %s (%s)', (host, _, format, asks) => {
   test('nothing_is_refused_and_running_turns_lose_nothing', async () => {
     const { refused, lostRunning, rolls, failed, warnings } = await strictSession({ host, format, asks, ...LONG })
     expect({ refused, lostRunning, failed, warnings }).toEqual({ refused: 0, lostRunning: 0, failed: 0, warnings: [] })

@@ -15,6 +15,7 @@ import { BOUND } from './models.ts'
 import type { SignedFormat } from './models.ts'
 import { binary, OpenCode, PLUGIN } from './opencode.ts'
 import { output } from './script.ts'
+import { some } from '../rows.ts'
 
 afterEach(cleanUp)
 
@@ -58,7 +59,7 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     return { ...fate, rolls }
   }
 
-  test.each(Object.keys(NPM) as SignedFormat[])('%s: nothing_is_refused_and_running_turns_lose_nothing', async (format) => {
+  test.each(some(Object.keys(NPM) as SignedFormat[], 1))('%s: nothing_is_refused_and_running_turns_lose_nothing', async (format) => {
     const found = await session(format)
     expect(found).toMatchObject({ refused: 0, lostRunning: 0 })
     expect(found.blocks).toBeGreaterThan(TURNS)
@@ -66,7 +67,7 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
   })
 
   // OpenCode asks Anthropic for drops by itself (`thinking.blockBinding` of its AI SDK).
-  test.each(Object.keys(NPM) as SignedFormat[])('%s: reasoning_of_running_turns_is_lost_if_it_is_told_nothing', async (format) => {
+  test.each(some(Object.keys(NPM) as SignedFormat[], 1, 1))('%s: reasoning_of_running_turns_is_lost_if_it_is_told_nothing', async (format) => {
     const found = await session(format, 'none')
     expect(found.refused).toBe(0)
     expect(found.lostRunning).toBeGreaterThan(0)

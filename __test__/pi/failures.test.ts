@@ -9,6 +9,7 @@ import { cleanUp, runPrint, startRpc, temporaryFolder } from '../../rig/pi.ts'
 import { calls } from '../../rig/reply.ts'
 import { resultsById } from '../../rig/request.ts'
 import { command, handle, header, lines, notices, onFile, openStore, put, sessionIdOf, setUp, TOOLS_AT_ONCE } from './support.ts'
+import { some } from '../rows.ts'
 
 afterEach(cleanUp)
 
@@ -235,7 +236,7 @@ describe('handlers that fail on purpose leave a working Pi and one notice', () =
     'settle',
   ]
 
-  test.each([...methods.map((name) => [name]), [methods.join(',')], ['close'], ['sessionSets']])(
+  test.each(some([...methods.map((name) => [name]), [methods.join(',')], ['close'], ['sessionSets']], 5))(
     '%s',
     async (fault) => {
       const { server, home, load } = await setUp([
