@@ -362,7 +362,7 @@ export interface ModelCall {
   /** Time that the provider keeps a prefix, in milliseconds. */
   cacheTtlMs: number
   /**
-   * How likely the provider still has the last request in its cache, from 0 (it is known to be gone, because the harness has
+   * The likelihood that the provider still has the last request in its cache, from 0 (it is known to be gone, because the harness has
    * changed the tools or the system prompt, so that everything stale leaves now) to 1. Default 1. A cut of the request is
    * priced with it. Lifetime and model are checked apart from it.
    */

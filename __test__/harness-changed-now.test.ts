@@ -10,7 +10,7 @@ afterEach(cleanUp)
 const CHANGES = 20
 
 test.each([
-  ['a prompt', (n: number) => ({ user: `go on ${n}` })],
+  ['a prompt', (n: number) => ({ user: `prompt ${n}` })],
   ['a result', (n: number) => ({ calls: [{ id: `run_${n}`, name: 'bash', args: { command: `true ${n}` }, output: `done ${n}` }] })],
 ])('%s tells of a change that another program made just before it', async (_name, step) => {
   const cwd = folder()

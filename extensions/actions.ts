@@ -41,7 +41,7 @@ export async function rollNow(host: Host, ctx: ExtensionCommandContext, before: 
     const { paysBackAfterCalls: calls = Infinity, cost } = preview.receipt
     const what = `This roll: ${receiptLine(preview.receipt)}.`
     if (cost > 0 && calls > SOON_CALLS) {
-      if (!(await before.ask(`${what} Roll all the same?`))) return 'Nothing was rolled.'
+      if (!(await before.ask(`${what} Roll anyway?`))) return 'Nothing was rolled.'
     } else before.say(what)
   }
   const receipt = await boundary.rollNow(ctx)

@@ -256,7 +256,7 @@ async function drop(host: Host, _ctx: ExtensionCommandContext, row: Output): Pro
     const returning = host.boundary?.returning.has(row.id) === true
     if (returning) {
       const then = row.pinned ? 'stays as long as it is pinned' : 'may collapse after that'
-      return `${row.name} goes to the model with your next message all the same, and ${then}.`
+      return `${row.name} still goes to the model with your next message, and ${then}.`
     }
     return ok ? `${row.name} is dropped; the model sees only a reference to it.` : `${row.name} has collapsed already.`
   }

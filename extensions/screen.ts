@@ -143,7 +143,7 @@ const KEYS: readonly [key: string, does: string][] = [
   ['end G', 'to the last one'],
   ['enter', "open: its text, what the model sees, its file's changes (tab)"],
   ['/', 'filter by name, tool, id or state: pinned, may collapse, line'],
-  ['p', 'pin: it never collapses; its text comes back if it has collapsed'],
+  ['p', 'pin: it never collapses; its text returns if it has collapsed'],
   ['d', 'drop: the next roll may collapse it'],
   ['b', 'bring back: its text goes to the model with your next message'],
   ['r', 'roll: collapse everything that is old enough now'],

@@ -13,8 +13,8 @@ const PATTERNS = [
   [/(?:^|[.*/#] +)(?:Of|To) (?:what|whom|which|those|a|the|all)\b/gm, 'put the subject first'],
   [/(?:\/\*\*|\/\/\/|\/\/) (?:What|How|Which|Where|Whether)\b/g, 'begin with a noun'],
   [/\b(?:goes on|go on|stands (?:for|behind|there)|comes (?:back|to|by)|so many)\b/g, 'continues, precedes, is, that many'],
-  [/\bis no\b(?! longer| more)|\bof its own\b|\btoo[.,]?$|\ball the same\b/gm, 'is not a; its own; also; anyway'],
-  [/\bfn (?:what|of|which|who)_|\btest\('(?:what|of|which|who) /g, 'name a test by its subject and outcome'],
+  [/(?<!\b[Tt]here\s+)\bis no\b(?! longer| more)|\bof its own\b|\btoo[.,]?$|\ball the same\b/gm, 'is not a; its own; also; anyway'],
+  [/\btest\b[^\n]*\]\s+(?:async )?fn (?:what|of|which|who)_|\btest\('(?:what|of|which|who) /g, 'name a test by its subject and outcome'],
   [/\bReturns whether\b/g, 'True if'],
 ]
 

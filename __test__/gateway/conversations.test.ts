@@ -54,7 +54,7 @@ async function codex(place: { store?: StoreOptions; formsPath?: string } = {}, b
   return { gateway, file, input, call }
 }
 
-/** How long a request waits where each has to: as long as a busy machine takes. */
+/** The wait of a request where each has to: as long as a busy machine takes. */
 const PATIENT_MS = 120_000
 
 describe('a conversation', () => {

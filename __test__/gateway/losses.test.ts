@@ -1,4 +1,4 @@
-/** What became of the provider's cache: losses by their cause, and rolls that follow from what is lost. */
+/** Losses of the provider's cache by their cause, and rolls that follow from what is lost. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { breakOf, headChanges } from '../../lib/gateway/break.ts'
 import type { SentBefore } from '../../lib/gateway/break.ts'

@@ -29,7 +29,7 @@ class Host {
   readonly #place = lasting()
   readonly #upstream = upstream((_, response) => response.writeHead(200, JSON_TYPE).end('{}'))
   #now = Date.UTC(2026, 0, 1)
-  /** How many IDs the requests named. */
+  /** The number of IDs that the requests named. */
   named = 0
 
   constructor(format: keyof typeof WIRES) {

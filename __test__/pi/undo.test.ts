@@ -136,7 +136,7 @@ test('a roll that pays back late asks first, and names its cost', async () => {
     },
   })
   expect(await command(rpc, '/context roll')).toEqual(['Nothing was rolled.'])
-  expect(asked).toEqual([expect.stringMatching(/^This roll: 2 items, .* removed, cost [\d.]+k input tokens, pays back in \d+ calls\. Roll all the same\?$/)])
+  expect(asked).toEqual([expect.stringMatching(/^This roll: 2 items, .* removed, cost [\d.]+k input tokens, pays back in \d+ calls\. Roll anyway\?$/)])
   await rpc.prompt('five')
   expect(resultsById(server.agentRequests.at(-1)!).get('call_a')).toContain('a line 30:')
   yes = true

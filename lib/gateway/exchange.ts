@@ -215,6 +215,6 @@ function watch(answer: IncomingMessage, api: Api): () => Promise<Read> {
     const answered = reader.end()
     // An answer that broke off, or that has its figures, needs no explanation.
     const isUnread = size > 0 && answer.complete && answered.usage === undefined && !(isSound && reader.isRead)
-    return { answered, unread: isUnread ? (isSound ? 'it is no stream of events and no JSON' : `it is not in the coding "${named}" that it names`) : undefined }
+    return { answered, unread: isUnread ? (isSound ? 'it is neither a stream of events nor JSON' : `it is not in the coding "${named}" that it names`) : undefined }
   }
 }

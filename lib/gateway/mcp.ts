@@ -69,7 +69,7 @@ export async function answerMcp(text: string, tools: Tools, version: string): Pr
   try {
     given = JSON.parse(text)
   } catch {
-    return { status: 400, body: failure(null, PARSE_ERROR, 'the body is no JSON') }
+    return { status: 400, body: failure(null, PARSE_ERROR, 'the body is not JSON') }
   }
   if (!Array.isArray(given)) {
     const one = await answerOne(given, tools, version)

@@ -78,7 +78,7 @@ function below(base: string, rest: string): GatewayRoute {
 
 function upstream(address: string): GatewayRoute {
   const target = URL.canParse(address) ? new URL(address) : undefined
-  if (target === undefined || target.username !== '' || target.password !== '') return refused(400, `${address} is no address to send a request to`)
+  if (target === undefined || target.username !== '' || target.password !== '') return refused(400, `${address} is not an address to send a request to`)
   return { kind: 'upstream', target }
 }
 

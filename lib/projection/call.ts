@@ -17,7 +17,7 @@ interface Facts {
   shortens: boolean | undefined
   /** When everything recorded was last sent in the recorded form. */
   sentMs: number | undefined
-  /** What has left before may stay out now. */
+  /** Text that has left before may stay out now. */
   repeats: boolean
   /** The name of the conversation's end. */
   place: string | undefined

@@ -18,11 +18,11 @@ pub struct ObservedFile {
     pub place: Place,
     /// The state found at that place.
     pub state: FileState,
-    /// What was known before the client looked; `None` if a caller supplied the state.
+    /// The state of knowledge before the client looked; `None` if a caller supplied the state.
     since: Option<Since>,
 }
 
-/// What was known before a look at the disk.
+/// The state of knowledge before a look at the disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Since {
     /// The newest transaction that the client knew.

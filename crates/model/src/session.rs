@@ -212,7 +212,7 @@ impl Sets {
             })
         };
         if document.object_type() != ObjectType::Session {
-            return Err(ModelError::Invalid("this is no session document".into()));
+            return Err(ModelError::Invalid("this is not a session document".into()));
         }
         let sets = Self { index: set(INDEX)?, pool: set(POOL)?, active: set(ACTIVE)?, pinned: set(PINNED)? };
         let listed = |name: &str| document.field(name).and_then(Value::as_array).map_or(0, Vec::len);

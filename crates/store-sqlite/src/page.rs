@@ -137,16 +137,16 @@ pub(super) fn written_after(connection: &Connection, tx: TxId, most: usize) -> R
 pub struct VersionAt {
     /// The transaction that wrote it.
     pub tx_id: TxId,
-    /// What it says.
+    /// Its content.
     pub content_hash: Digest,
-    /// What it was read from.
+    /// The place that it was read from.
     pub source_hash: Option<Digest>,
     /// True if its owner has erased something of it.
     pub is_erased: bool,
 }
 
 impl VersionAt {
-    /// Returns whether it says the same as this version.
+    /// True if it says the same as this version.
     #[must_use]
     pub fn is_like(&self, version: &Version) -> bool {
         let document = &version.document;

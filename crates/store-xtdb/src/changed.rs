@@ -117,7 +117,7 @@ impl XtdbClient {
         let Some(listed) = listed.filter(|tx| places.iter().all(|place| place.tx.id != *tx)) else {
             return Ok(());
         };
-        // What is left after something was erased has been written anew.
+        // The rest of an erased object has been written anew.
         if places.iter().any(|place| place.tx.id < listed) {
             return Err(self.nodes.foreign(id.as_str()));
         }

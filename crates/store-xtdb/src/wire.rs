@@ -289,7 +289,7 @@ mod tests {
         }
     }
 
-    /// Whether its rows are long or short.
+    /// Rows of any length.
     #[rstest]
     #[case::short_rows("[1],")]
     #[case::one_row("[1,2,3,")]

@@ -1,6 +1,6 @@
 /**
  * The page of a gateway: what goes through it, live. It is for the user at this machine: only over loopback, under the
- * gateway's own name, for pages of its own origin, and with the key that the terminal shows. The page loads nothing from
+ * gateway's own name, for pages of the same origin, and with the key that the terminal shows. The page loads nothing from
  * elsewhere and sends no other requests.
  */
 import { randomBytes } from 'node:crypto'
@@ -128,7 +128,7 @@ export class Page {
   async #ask(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     const { bytes, isWhole } = await readBody(request, LARGEST_ASKED)
     const asked = isWhole ? parsed(bytes.toString('utf8')) : undefined
-    if (asked === undefined) return refuse(request.headers, response, 400, 'the body is no JSON object, or too large')
+    if (asked === undefined) return refuse(request.headers, response, 400, 'the body is not a JSON object, or too large')
     const conversation = this.#conversation(textOf(asked['session']))
     if (conversation === undefined) return answer(response, { said: 'No conversation of this session is open.' })
     const id = textOf(asked['id'])

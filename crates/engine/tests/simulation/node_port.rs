@@ -1,4 +1,4 @@
-//! The ports of a node: each machine has one of its own, which can be away, slow, lose answers, or lead through a program that
+//! The ports of a node: each machine has its own, which can be away, slow, lose answers, or lead through a program that
 //! gives others.
 
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ pub enum Way {
     Deaf,
     /// The next transaction is carried out, its answer is lost, and the node is away from then on.
     Cut,
-    /// A program in between answers with a page of its own.
+    /// A program in between answers with its own page.
     Page,
     /// Every second answer is the one before to the same question about something else.
     Mixed,

@@ -101,7 +101,7 @@ impl Rolled {
         self.sets.changed.contains(object)
     }
 
-    /// Returns whether a call's large result was sent whole when it came, and not as an excerpt.
+    /// True if a call's large result was sent whole when it came, and not as an excerpt.
     pub fn was_whole(&self, object: &ObjectId) -> bool {
         self.sets.whole.contains(object)
     }

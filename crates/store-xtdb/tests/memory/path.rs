@@ -328,7 +328,7 @@ async fn a_refused_write_is_written_although_the_answers_are_about_another_trans
         });
         one.put("/f", "first").await;
         one.store.flush().await.unwrap();
-        // What this machine remembers as the latest version no longer is, so that its next transaction is refused.
+        // The version that this machine remembers as the latest is not the latest any more, so its next transaction is refused.
         put(&*direct(&other.port).await, file("/f", "second")).await;
         left.store(3, Ordering::Relaxed);
         one.put("/f", "third").await;

@@ -25,7 +25,7 @@ use context_store_sqlite::{Durability, SqliteStore};
 #[derive(Default)]
 struct Time {
     now: AtomicI64,
-    /// How far each machine's clock is ahead.
+    /// The lead of each machine's clock.
     ahead: [AtomicI64; MOST_MACHINES],
 }
 
@@ -205,7 +205,7 @@ impl World {
     async fn settle(&mut self) -> Result<(), String> {
         for one in &self.machines {
             one.port.set(Way::Open);
-            // Without a node, a machine goes on with its journal, and so its checks and sendings end at once.
+            // Without a node, a machine continues with its journal, and so its checks and sendings end at once.
             one.reconnects().await;
         }
         // A machine that finds that the database has lost something sends it again, and the others learn of it then.
@@ -259,7 +259,7 @@ impl World {
     }
 }
 
-/// The objects of a session of its own.
+/// The objects of a machine's own session.
 fn documents(session: &SessionId) -> [ObjectId; 3] {
     [ObjectId::chat(session), ObjectId::system_prompt(session), ObjectId::session(session)]
 }
