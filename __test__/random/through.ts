@@ -1,4 +1,6 @@
 /** A host behind the gateway: it sends its conversation over HTTP after each event, asks on the side, and the gateway starts anew. */
+import { cpSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { WIRES } from '../gateway/wires.ts'
 import { written } from '../hosts/conversation.ts'
 import type { Step } from '../hosts/conversation.ts'
@@ -6,6 +8,7 @@ import { ask, gatewayTo, JSON_TYPE, upstream } from '../gateway/support.ts'
 import type { Seen } from '../gateway/support.ts'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import type { StoreOptions } from '../../index.js'
+import { folder } from '../core/setup.ts'
 import { deadline } from '../../rig/cleanup.ts'
 import type { Host } from './host.ts'
 import type { Event } from './host.ts'
@@ -35,7 +38,8 @@ export async function runGateway(events: Iterable<Event>, format: keyof typeof W
   return firstFault(events, world, (host, isEdited, after) => world.pass(host, isEdited, after % RECALLS === 0))
 }
 
-class World {
+/** A host's place behind a gateway. */
+export class World {
   readonly #format: keyof typeof WIRES
   readonly #place: { store: StoreOptions; formsPath: string }
   #upstream!: { url: string; seen: Seen[] }
@@ -64,6 +68,28 @@ class World {
   async #start(): Promise<void> {
     const { url } = this.#upstream
     this.#gateway = (await gatewayTo(url, { ...this.#place, upstreams: { anthropic: url, openai: `${url}/v1`, gemini: url }, now: () => this.#now, limitMs: LIMIT_MS })).gateway
+  }
+
+  /**
+   * Starts another gateway on a copy of what this one has stored, as if it had been killed now: the next request of the host finds the
+   * same record and the same forms there.
+   */
+  async twin(): Promise<World> {
+    const { store, formsPath } = this.#place
+    if (store.kind !== 'sqlite') throw new Error('a store in memory has no copy')
+    const path = folder()
+    cpSync(dirname(store.path), path, { recursive: true })
+    const twin = new World(this.#format, { store: { kind: 'sqlite', path: join(path, basename(store.path)) }, formsPath: join(path, basename(formsPath)) })
+    twin.#session = this.#session
+    twin.#now = this.#now
+    await twin.open()
+    return twin
+  }
+
+  /** Sends the conversation. Returns the body that arrives, and whether something was rolled in it. */
+  async request({ steps }: Host): Promise<{ body: Buffer; hasRolled: boolean }> {
+    const { hasRolled } = await this.#send(steps)
+    return { body: (this.#upstream.seen.at(-1) as Seen).body, hasRolled }
   }
 
   /** Does what happens beside the conversation. */

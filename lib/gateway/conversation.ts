@@ -370,7 +370,7 @@ export class Conversation {
         this.#isOld = true
         return [...messages]
       },
-      ...(this.#sentMs === undefined ? {} : { sentMs: this.#sentMs }),
+      ...(this.#sentMs === undefined ? {} : { sentMs: this.#sentMs, sentMessages: this.#common }),
       onWarning: (sentence) => this.#options.onTrouble('projection', sentence.replace(/^pi-context-manager: /, '')),
       model: () => modelOf(this.#request as ModelRequest),
       ...(keptOf === undefined ? {} : { cacheKept: ({ isPrompt }) => keptOf(this.id, this.#request as ModelRequest, { isPrompt, common: this.#common }) }),

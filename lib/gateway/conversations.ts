@@ -245,6 +245,8 @@ export class Conversations {
     // The request may include reasoning that the model wrote after an edit.
     if (isNamed && (closest.found?.wasEdited === true || this.wasEdited(request, sender))) conversation.markEdited()
     if (beginning !== undefined) conversation.takeOver(request.messages.slice(0, beginning.common), beginning.items, beginning.form)
+    // The host has changed the very first message: nothing of the last request is left in this one.
+    else if (stored !== undefined && near?.common === 0) conversation.takeOver([], [], stored.form)
     return conversation
   }
 

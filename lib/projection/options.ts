@@ -62,6 +62,11 @@ export interface ProjectionOptions {
    */
   sentMs?: number
   /**
+   * The number of the conversation's first messages that the request of {@link sentMs} had as they are now. If the record has messages
+   * behind them, the host has changed something since, and the provider has nothing of those cached. Default: all that are recorded.
+   */
+  sentMessages?: number
+  /**
    * True if the host keeps the notices that it was sent, or puts those of an earlier process back itself. Default false: they
    * are put back where they came.
    */

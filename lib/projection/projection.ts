@@ -56,6 +56,8 @@ interface Pass {
   places: readonly string[]
   /** When everything recorded of the messages was last sent in the form that the record gives it; undefined if it was not. */
   sentMs?: number
+  /** An earlier process has sent some of what is recorded before something that the host has changed since. */
+  isChanged?: boolean
 }
 
 /** The projection of one session's messages. Calls run one after the other. */
@@ -322,7 +324,9 @@ export class Projection {
     const { reworded, unknown } = await this.#boundary.unrecorded(units, seen, boundary, changed)
     pass.reworded = reworded
     const isAsRecorded = reworded.size === 0 && unknown.size === 0
-    const sentMs = boundary <= same ? this.#sentMs : boundary > 0 ? lastMs : undefined
+    const { sentMessages = Infinity } = this.#options
+    pass.isChanged = isFirst && units.slice(0, boundary).reduce((count, { raw }) => count + raw.length, 0) > sentMessages
+    const sentMs = boundary <= same ? this.#sentMs : boundary > 0 && !pass.isChanged ? lastMs : undefined
     if (isAsRecorded && sentMs !== undefined) pass.sentMs = sentMs
     for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts)) if (reworded.has(part) || unknown.has(part)) await this.#results.record(part.message)
     pass.unsent = unsent(isFirst ? [] : units, seen, [...reworded, ...unknown])
@@ -384,7 +388,7 @@ export class Projection {
 
   #call(moment: Moment): ModelCall {
     const { systemTokens, shortens, cacheKept } = this.#options
-    const sentMs = (this.#sentMs === undefined ? this.#options.sentMs : undefined) ?? this.#pass?.sentMs
+    const sentMs = (this.#sentMs === undefined && this.#pass?.isChanged !== true ? this.#options.sentMs : undefined) ?? this.#pass?.sentMs
     const model = this.#model()
     return callOf(model, { moment, binding: this.#reasoning.binding(model), nowMs: this.#now(), systemTokens, shortens, sentMs, repeats: this.#mayHide(), place: placeOfNext(this.#pass), cacheKept: cacheKept?.({ isPrompt: moment.isPrompt }) })
   }
