@@ -140,6 +140,9 @@ export declare class Store {
   setLimits(limits: StoreLimits): Promise<undefined>
 }
 
+/** The first line of an active content, by its object's full ID. */
+export declare function activeHeading(id: string): string
+
 /** A point in the two times. */
 export interface AsOf {
   /** The state that held at this time, RFC 3339. */
@@ -173,6 +176,9 @@ export interface Block {
   /** Its content, verbatim. */
   content: string
 }
+
+/** The call that a mark in place of a long argument names. Null if the text is anything but one mark. */
+export declare function callInMark(text: string): string | null
 
 /**
  * The changes that a call would make to files; `args` is the JSON text of its arguments. Empty for a tool that changes no file.
@@ -271,6 +277,17 @@ export interface Forgotten {
   versions: number
 }
 
+/** The header of an output, by its object's handle. */
+export declare function headerLine(handle: string): string
+
+/** The line before an output. */
+export interface HeaderLine {
+  /** The handle of the output's object. */
+  id: string
+  /** The length of the line in UTF-16 units, with its line break if it has one. */
+  length: number
+}
+
 /** Text that could leave the request and is held back. For people; it never enters the chat. */
 export interface HeldBack {
   /** Estimated tokens that would leave. */
@@ -329,6 +346,9 @@ export interface IndexResult {
   /** Why the object has no text, as the end of a sentence that begins "the file …". */
   reason?: string
 }
+
+/** True if the last line of a text says that it is the beginning of a longer one, which a roll has left. */
+export declare function isBegunText(text: string): boolean
 
 /** The circumstances of the next model call. */
 export interface ModelCall {
@@ -425,6 +445,12 @@ export interface MountMapping {
    */
   filesystemId?: string
 }
+
+/** The name of an object in a path such as `id=05f49740` or `id=05f49740@7`. Null for the path of a file. */
+export declare function nameInPath(path: string): string | null
+
+/** The names of objects anywhere in a text or in JSON, each once and in order: handles, as headers and references have them. */
+export declare function namesInText(text: string): Array<string>
 
 /** The options for opening a session. */
 export interface OpenOptions {
@@ -530,6 +556,29 @@ export interface PlannedChange {
   oldTexts?: Array<string>
 }
 
+/** The line that points to the output of a call, by the name of its object and its tool alone. */
+export declare function pointerLine(id: string, tool: string): string
+
+/** A line of the metadata pool. */
+export interface PoolLine {
+  /** The object's full ID. */
+  id: string
+  /** The type of the object. */
+  type: 'file' | 'toolcall'
+  /** The path of a file, as the agent sees it. */
+  path?: string
+  /** The kind of text in a file: `ts`. */
+  fileType?: string
+  /** The size of a file in UTF-16 units. */
+  charCount?: number
+  /** True if the client can't reach the file; absent for a call. */
+  isOrphaned?: boolean
+  /** The tool of a call. */
+  tool?: string
+  /** The status of the call. */
+  status?: 'ok' | 'fail'
+}
+
 /**
  * A step in a model's price. A request with more input tokens than this, cached ones included, costs `factor` times as much,
  * on all of its tokens.
@@ -579,6 +628,15 @@ export interface QueryFilter {
   since?: string
 }
 
+/** Reads the first line of a text as the header of an output. Null if it is not one. */
+export declare function readHeader(text: string): HeaderLine | null
+
+/** Reads a line of the metadata pool. Null for any other text. */
+export declare function readPoolLine(line: string): PoolLine | null
+
+/** Reads the first line of a text as the reference to an output. Null if it is not one. */
+export declare function readReference(text: string): ReferenceLine | null
+
 /** The handle and the header to show when a tool result enters the transcript. */
 export interface ReceivedResult {
   /** The object's ID. */
@@ -609,6 +667,20 @@ export declare function recognizeCalls(calls: string): string
  * Never rejects.
  */
 export declare function redactedText(text: string): Promise<string | undefined | null>
+
+/** The line in place of an output. */
+export interface ReferenceLine {
+  /** The handle or the full ID of the call's object. */
+  id: string
+  /** The tool that was called. */
+  tool: string
+  /** The status of the call; absent where the line is a pointer alone. */
+  status?: 'ok' | 'fail'
+  /** The outcome of the call: `2 failed: a.test.ts (exit 1)`. */
+  outcome?: string
+  /** True if its file had changed by the time when the line was first sent. */
+  hasChanged: boolean
+}
 
 /** A path that could not be indexed. */
 export interface RefusedFile {

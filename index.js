@@ -773,16 +773,26 @@ if (
   }
 }
 
-const { ContextManager, Store, changesOfCall, checkExport, contentHash, defaultFilesystemId, firstWords, outputAlone, placeholderIn, recognizeCalls, redactedText, shownLines, textPart, withoutLineNumbers } = nativeBinding
+const { ContextManager, Store, activeHeading, callInMark, changesOfCall, checkExport, contentHash, defaultFilesystemId, firstWords, headerLine, isBegunText, nameInPath, namesInText, outputAlone, placeholderIn, pointerLine, readHeader, readPoolLine, readReference, recognizeCalls, redactedText, shownLines, textPart, withoutLineNumbers } = nativeBinding
 export { ContextManager }
 export { Store }
+export { activeHeading }
+export { callInMark }
 export { changesOfCall }
 export { checkExport }
 export { contentHash }
 export { defaultFilesystemId }
 export { firstWords }
+export { headerLine }
+export { isBegunText }
+export { nameInPath }
+export { namesInText }
 export { outputAlone }
 export { placeholderIn }
+export { pointerLine }
+export { readHeader }
+export { readPoolLine }
+export { readReference }
 export { recognizeCalls }
 export { redactedText }
 export { shownLines }

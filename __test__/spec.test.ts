@@ -32,6 +32,7 @@ function suite(name: string): string[] {
       return [join(root, `crates/engine/tests/engine/${below}.rs`)]
     case 'simulation':
       return [join(root, `crates/engine/tests/simulation/${below}.rs`)]
+    case 'lines':
     case 'model':
     case 'store':
     case 'store-sqlite':

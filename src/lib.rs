@@ -9,6 +9,7 @@ mod error;
 mod history;
 mod json;
 mod life;
+mod lines;
 mod log;
 mod manager;
 mod open;

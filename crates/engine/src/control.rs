@@ -5,11 +5,11 @@
 
 use context_files::index::{FileEntry, ReadFor};
 use context_files::reading::FileState;
+use context_lines::escape;
 use context_model::chat::{Chat, is_said_id};
 use context_model::error::ErrorCode;
 use context_model::id::ObjectId;
 use context_model::object::ObjectType;
-use context_model::render;
 use context_model::source::FilesystemSource;
 use context_model::time::TxId;
 use context_session::Session;
@@ -82,7 +82,7 @@ impl Engine {
                 {
                     return Ok(refuse(id, code, message));
                 }
-                let message = format!("{} has no text: {reason}", render::short_word(name));
+                let message = format!("{} has no text: {reason}", escape::short_word(name));
                 return Ok(refuse(id, ErrorCode::NullContent, message));
             }
         }
@@ -191,7 +191,7 @@ impl Engine {
                     let State { request, session, .. } = &mut *state;
                     request.segments.touch(&id, session);
                 }
-                refuse(id, code, format!("{} {why}", render::short_word(name)))
+                refuse(id, code, format!("{} {why}", escape::short_word(name)))
             }
         })
     }
@@ -223,7 +223,7 @@ impl Inner {
             let message = format!(
                 "{} is part of the session itself and is always in context; only files and tool calls can be \
                  activated, deactivated or pinned",
-                render::short_word(name)
+                escape::short_word(name)
             );
             return Ok(Err(refuse(id, ErrorCode::NotContent, message)));
         }
@@ -288,7 +288,7 @@ impl Inner {
             Ok(id) => id,
             Err(refusal) => return Ok(refusal),
         };
-        let label = format!("{}@{tx}", render::short_word(name));
+        let label = format!("{}@{tx}", escape::short_word(name));
         let Some(version) = self.recorded_by(&id, tx).await? else {
             let newest = self.store().latest_tx().await?;
             let message = if tx > newest {
@@ -334,7 +334,7 @@ fn content_part(version: &Version, part: Option<&Part>) -> std::result::Result<S
         let message = match &version.erased {
             Some(erased) => format!(
                 "the store's owner has erased this text, {}; it can't be brought back",
-                render::text(&erased.why)
+                escape::text(&erased.why)
             ),
             None => "this version has no text".into(),
         };
@@ -351,7 +351,7 @@ fn text_part(content: &str, part: Option<&Part>) -> std::result::Result<String, 
 
 /// The sentence names the object as the caller did: a model that knows the handle need not read the ID.
 fn done(id: ObjectId, name: &str, outcome: &str, content: Option<String>) -> SetChange {
-    let message = format!("{} {outcome}", render::short_word(name));
+    let message = format!("{} {outcome}", escape::short_word(name));
     SetChange { ok: true, id, message, code: None, content, arguments: None, visible: false }
 }
 
@@ -362,7 +362,7 @@ fn refuse(id: ObjectId, code: ErrorCode, message: String) -> SetChange {
 fn unknown(name: &str) -> SetChange {
     let message = format!(
         "no object of this session has the id {}; use an id from a header, a toolcall_ref line or a search",
-        render::short_word(name)
+        escape::short_word(name)
     );
     refuse(ObjectId::new(name), ErrorCode::UnknownObject, message)
 }

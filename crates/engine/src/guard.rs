@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 
 use context_evidence::{AskedEdit, Bytes, Content, EditGuard, Evidence, InFlightKind, Lines, asked_lines};
+use context_lines::marker;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_model::marker;
 use context_projection::request::segment::ShownLines;
 use context_session::Session;
 use context_session::client::Fsync;

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use context_evidence::{Arrival, wraps};
+use context_lines::Reference;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Toolcall};
 use context_secrets::{is_args, is_content};
@@ -277,10 +278,8 @@ fn is_same(document: &Document, input: &Toolcall) -> bool {
 /// True if a harness has only our short form of a recorded output left: an excerpt of it, or the line that names it.
 /// Recording that would lose the output.
 fn is_left_of(document: &Document, input: &Toolcall) -> bool {
-    let reference = |text: &str| {
-        let handle = text.strip_prefix("toolcall_ref id=").and_then(|rest| rest.split(' ').next());
-        handle.is_some_and(|handle| is_handle_of(handle, document.id()))
-    };
+    let reference =
+        |text: &str| Reference::of(text).is_some_and(|reference| is_handle_of(&reference.id, document.id()));
     document.text("tool") == Some(&input.tool)
         && (reference(&input.content)
             || document.content().is_some_and(|whole| is_excerpt_of(&input.content, whole)))

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use context_evidence::unified;
+use context_lines::{escape, orphaned};
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, ObjectType};
+use context_model::path;
 use context_model::session::Sets;
 use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
-use context_model::{path, render};
 use context_session::Session;
 use context_session::catalog::Meta;
 use context_session::error::{EngineError, Result};
@@ -290,15 +291,15 @@ impl Inner {
             _ => false,
         };
         let what = match (&path, &tool) {
-            (Some(path), _) if is_foreign => render::orphaned(&format!("path={}", render::short_text(path))),
-            (Some(path), _) => format!("path={}", render::short_text(path)),
-            (None, Some(tool)) => format!("tool={}", render::short_word(tool)),
+            (Some(path), _) if is_foreign => orphaned(&format!("path={}", escape::short_text(path))),
+            (Some(path), _) => format!("path={}", escape::short_text(path)),
+            (None, Some(tool)) => format!("tool={}", escape::short_word(tool)),
             (None, None) => format!("type={}", latest.object_type.as_str()),
         };
         let shown = format!(
             "id={}{version} {what} line={line}: {}",
-            render::short_word(name),
-            render::line(&snippet)
+            escape::short_word(name),
+            escape::line(&snippet)
         );
         let object_type = latest.object_type;
         Found { id, handle, object_type, path, tool, tx_id, is_latest, line, snippet, score, shown }

@@ -1,6 +1,7 @@
 //! Results of tool calls on their way into the request: the object and the evidence of each.
 
 use context_evidence::{Arrival, restores, wraps};
+use context_lines::Header;
 use context_model::collapse::is_control;
 use context_model::id::ObjectId;
 use context_model::object::{Status, Toolcall};
@@ -16,7 +17,7 @@ use context_session::catalog::is_handle_of;
 use context_session::client::Fsync;
 use context_session::commit::Work;
 use context_session::error::Result;
-use context_session::references::{handle_before, named_object};
+use context_session::references::named_object;
 use context_store::AsOf;
 use context_tools::{Placeholder, is_said_by};
 use serde_json::{Map, Value};
@@ -243,7 +244,7 @@ fn input_of(state: &State, chat: &ObjectId, message: &Value, text: &str) -> Tool
         )
     };
     // If the store has lost the call, the harness's copy of the output still has our line.
-    if let Some((handle, rest)) = handle_before(text) {
+    if let Some(Header { id: handle, rest }) = Header::of(text) {
         rest.clone_into(&mut input.content);
         if !names_of(&input, chat).iter().any(|id| is_handle_of(handle, id)) {
             text.clone_into(&mut input.content);

@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
+use context_lines::escape;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_model::render;
 
 use crate::difference::{Comparison, MAX_TOGETHER, ShownChange};
 use crate::notices::{Sentences, filled};
@@ -78,7 +78,7 @@ impl<F: Fn(&ObjectId) -> bool> Sight<'_, F> {
     /// `Unseen` if a version was not read yet.
     pub fn judge_edit(&self, edit: &AskedEdit<'_>, sentences: &Sentences) -> Result<JudgedEdit, Unseen> {
         let AskedEdit { file, known, now, is_stored, replaced, compared, .. } = *edit;
-        let path = render::short_text(edit.path);
+        let path = escape::short_text(edit.path);
         let old = match self.records.unreported(file, now, self.seen)? {
             Unreported::After(text) => Some(Cow::Owned(text)),
             Unreported::AfterUnknown => None,
@@ -148,7 +148,7 @@ impl Sentences {
     #[must_use]
     pub fn lines_are_in(&self, path: &str, (first, last): (usize, usize), handle: &str) -> String {
         let (first, last) = (first.to_string(), last.to_string());
-        let path = render::short_text(path);
+        let path = escape::short_text(path);
         let values = [("first", &*first), ("last", &*last), ("path", &*path), ("id", handle)];
         filled(self.lines_elsewhere, &values)
     }
@@ -166,7 +166,7 @@ impl Sentences {
         let shown = Comparison::of(old, new)?.shown(&format!("in the result id={handle}"), "now");
         // The lines themselves are served in place of a diff that is long.
         let Some(ShownChange::Whole(diff)) = shown else { return None };
-        let values = [("path", &*render::short_text(path)), ("id", handle), ("diff", &*diff)];
+        let values = [("path", &*escape::short_text(path)), ("id", handle), ("diff", &*diff)];
         (diff.len() * DIFF_SHARE <= new.len()).then(|| filled(self.difference, &values))
     }
 }

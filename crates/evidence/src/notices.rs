@@ -1,7 +1,7 @@
 //! The lines that notify the model of another version of a file, and all our sentences for it.
 
+use context_lines::escape;
 use context_model::hash::Digest;
-use context_model::render;
 
 /// Hexadecimal digits of a version's hash that name it among those of one file.
 const DIGITS: usize = 8;
@@ -30,7 +30,7 @@ pub(crate) fn notice_line(
     hash: Option<Digest>,
     change: &FileChange,
 ) -> String {
-    let path = render::short_text(path);
+    let path = escape::short_text(path);
     let what = match change {
         FileChange::Deleted => return filled(sentences.deleted, &[("id", handle), ("path", &path)]),
         FileChange::SameAgain => sentences.same_again,

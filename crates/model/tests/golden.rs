@@ -1,18 +1,16 @@
-//! The golden vectors that the tests of both languages read: canonical JSON, hashes, rendered lines.
+//! The golden vectors that the tests of both languages read: canonical JSON and hashes.
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use context_model::canonical;
 use context_model::hash::{Digest, content_hash};
 use context_model::id::{ObjectId, SessionId};
-use context_model::object::{Document, Status, Toolcall};
-use context_model::render;
+use context_model::object::{Document, Toolcall};
 use context_model::session::Sets;
 use context_model::source::FilesystemSource;
 use serde_json::{Map, Value};
 
 const CANONICAL: &str = include_str!("../../../fixtures/golden/canonical.json");
 const HASHES: &str = include_str!("../../../fixtures/golden/hashes.json");
-const RENDERING: &str = include_str!("../../../fixtures/golden/rendering.json");
 
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
@@ -77,27 +75,6 @@ fn every_field_but_two_is_covered_by_the_content_hash() {
             let covered = !["source_hash", "content_hash"].contains(&name);
             assert_eq!(content_hash(&changed) != hash, covered, "{name} of {}", case["name"]);
         }
-    }
-}
-
-#[test]
-fn rendered_lines_and_blocks() {
-    let golden = parsed(RENDERING);
-    for case in list(&golden, "files") {
-        let id = ObjectId::new(text(case, "id"));
-        let count = case["char_count"].as_u64().unwrap();
-        let line = render::file_line(&id, text(case, "path"), text(case, "file_type"), count);
-        assert_eq!(line, text(case, "line"));
-    }
-    for case in list(&golden, "toolcalls") {
-        let id = ObjectId::new(text(case, "id"));
-        let status: Status = serde_json::from_value(case["status"].clone()).unwrap();
-        assert_eq!(render::toolcall_line(&id, text(case, "tool"), status), text(case, "line"));
-        assert_eq!(render::toolcall_ref(&id, text(case, "tool"), status), text(case, "reference"));
-    }
-    for case in list(&golden, "blocks") {
-        let id = ObjectId::new(text(case, "id"));
-        assert_eq!(render::active_block(&id, text(case, "content")), text(case, "block"));
     }
 }
 

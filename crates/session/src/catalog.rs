@@ -4,11 +4,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use context_lines::{escape, file_line, toolcall_line};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Current;
 use context_model::object::{Document, ObjectType, Status};
-use context_model::render;
 use context_model::source::{FilesystemSource, Source};
 use context_model::time::TxId;
 use context_store::Outline;
@@ -227,9 +227,9 @@ impl Catalog {
                     (None, Source::Filesystem(file)) => display(file),
                     (None, Source::Other(map)) => Value::Object(map.clone()).to_string(),
                 };
-                render::file_line(id, &path, file_type, *char_count)
+                file_line(id, &path, file_type, *char_count)
             }
-            MetaKind::Toolcall { tool, status, .. } => render::toolcall_line(id, tool, *status),
+            MetaKind::Toolcall { tool, status, .. } => toolcall_line(id, tool, *status),
         })
     }
 
@@ -290,7 +290,7 @@ impl Names {
         if let Some(id) = known.by_handle.get(name) {
             return Some(id.clone());
         }
-        let shown = ObjectId::new(render::unescape(name)?);
+        let shown = ObjectId::new(escape::unescape(name)?);
         known.ids.contains(&shown).then_some(shown)
     }
 

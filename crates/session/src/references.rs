@@ -1,8 +1,7 @@
 //! The lines that name an object: the header before its output, and the reference in its place.
 
+use context_lines::{CHANGED, Header, Reference, header, name_in_path};
 use context_model::id::ObjectId;
-use context_model::render;
-use context_projection::request::segment::CHANGED;
 use serde_json::{Map, Value};
 
 use super::Session;
@@ -11,7 +10,7 @@ use super::catalog::MetaKind;
 impl Session {
     /// Returns the line before an output: the name that restores it. The call above it says the rest.
     pub fn header(&self, id: &ObjectId) -> String {
-        format!("id={}", render::word(self.handle(id).as_str()))
+        header(&self.handle(id))
     }
 
     /// An excerpt under its object's header.
@@ -26,18 +25,19 @@ impl Session {
 
     /// Returns the line in place of an object's output, under its handle: its kind and its outcome.
     pub fn reference(&self, id: &ObjectId) -> String {
-        let plain = self.plain_reference(id);
-        match self.outcome(id) {
-            Some(outcome) => format!("{plain} -> {outcome}"),
-            None => plain,
-        }
+        self.referring(id, self.outcome(id))
     }
 
     /// Returns the specification's line for a call whose outcome must not be shown.
     pub fn plain_reference(&self, id: &ObjectId) -> String {
+        self.referring(id, None)
+    }
+
+    fn referring(&self, id: &ObjectId, outcome: Option<&str>) -> String {
         match self.catalog.get(id).map(|meta| &meta.kind) {
             Some(MetaKind::Toolcall { tool, status, .. }) => {
-                render::toolcall_ref(&ObjectId::new(self.handle(id)), tool, *status)
+                let handle = self.handle(id);
+                Reference { outcome, ..Reference::to(&handle, tool, Some(*status)) }.to_string()
             }
             _ => String::new(),
         }
@@ -54,18 +54,12 @@ impl Session {
     /// can say anything, so only an object of this call is accepted.
     pub fn object_in(&self, call_id: &str, text: &str) -> Option<ObjectId> {
         let first = text.lines().next()?;
-        let rest = first.strip_prefix("toolcall_ref ").unwrap_or(first);
-        let handle = rest.strip_prefix("id=")?.split(' ').next()?;
-        let id = self.catalog.find(handle)?;
+        let reference = Reference::of(first);
+        let handle = reference.as_ref().map(|reference| &*reference.id);
+        let id = self.catalog.find(handle.or_else(|| Header::of(first).map(|header| header.id))?)?;
         (id.is_toolcall(call_id) && (self.header(&id) == first || self.is_reference(&id, first)))
             .then_some(id)
     }
-}
-
-/// The handle that a header before this text names, and the text below it.
-pub fn handle_before(text: &str) -> Option<(&str, &str)> {
-    let (first, rest) = text.split_once('\n')?;
-    Some((first.strip_prefix("id=")?, rest))
 }
 
 /// The object that the arguments of a call name, as `activate` and Pi's `read` take it: by its ID or handle. `None` for
@@ -74,10 +68,7 @@ pub fn named_object(session: &Session, tool: &str, args: &Map<String, Value>) ->
     let text = |name: &str| args.get(name).and_then(Value::as_str);
     let name = match tool {
         "activate" => text("id")?,
-        "read" => {
-            let path = text("path")?;
-            path.strip_prefix('@').unwrap_or(path).strip_prefix("id=")?
-        }
+        "read" => name_in_path(text("path")?)?,
         _ => return None,
     };
     session.catalog.find(name).filter(|id| session.sets.index().contains(id))

@@ -1,8 +1,8 @@
 //! The outcomes of runners, compilers, searches and reads, in words that no output can forge.
 
-use context_model::id::ObjectId;
+use context_lines::{Reference, escape};
 use context_model::object::Status;
-use context_model::{render, tokens};
+use context_model::tokens;
 use context_tools::{LONGEST_OUTCOME, is_outcome, is_said_by, outcome, subject, unquoted};
 use proptest::prelude::*;
 use rstest::rstest;
@@ -168,8 +168,8 @@ proptest! {
         prop_assert_eq!(&told, &again);
         let Some(told) = told else { return Ok(()) };
         prop_assert!(tokens::utf16_len(&told) <= LONGEST_OUTCOME, "{told}");
-        let reference = render::toolcall_ref(&ObjectId::new("05f49740"), tool, status);
-        let gist = subject(&render::line(&gist));
+        let reference = Reference::to("05f49740", tool, Some(status)).to_string();
+        let gist = subject(&escape::line(&gist));
         let can_pose = gist.contains("->") || gist.split_whitespace().any(|word| word.starts_with("id="));
         prop_assert!(!can_pose || unquoted(&gist).is_some_and(|bare| bare.is_empty()), "{gist}");
         let line = format!("{reference} -> {told}");

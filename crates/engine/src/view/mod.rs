@@ -5,10 +5,10 @@ pub mod sections;
 use std::ops::Range;
 use std::sync::Arc;
 
+use context_lines::{Reference, escape};
 use context_model::chat::{Message, Turn};
 use context_model::id::ObjectId;
 use context_model::object::Status;
-use context_model::render;
 use context_session::catalog::MetaKind;
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ fn reference(id: &str, call_id: &str, kind: impl Fn(&ObjectId) -> Option<MetaKin
         "role": "toolResult",
         "toolCallId": call_id,
         "toolName": tool,
-        "content": [{ "type": "text", "text": render::toolcall_ref(&id, &tool, status) }],
+        "content": [{ "type": "text", "text": Reference::to(id.as_str(), &tool, Some(status)).to_string() }],
         "isError": status == Status::Fail,
     }))
 }
@@ -117,10 +117,10 @@ fn block_text(block: &Value) -> Option<String> {
         "text" => text("text").map(str::to_owned),
         "toolCall" => {
             let args = block.get("arguments").cloned().unwrap_or(Value::Null);
-            let name = render::word(text("name").unwrap_or_default());
+            let name = escape::word(text("name").unwrap_or_default());
             Some(format!(
                 "tool_call id={} tool={name} args={args}",
-                render::word(text("id").unwrap_or_default())
+                escape::word(text("id").unwrap_or_default())
             ))
         }
         "image" => Some("[image]".to_owned()),

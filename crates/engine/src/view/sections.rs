@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use context_files::recorded;
+use context_lines::{active_block, orphaned};
 use context_model::chat::Chat;
 use context_model::id::ObjectId;
 use context_model::object::Document;
-use context_model::render;
 use context_model::time::TxId;
 use context_session::catalog::{Catalog, Meta};
 use context_session::client::Client;
@@ -191,7 +191,7 @@ impl View {
                 let line = catalog.line(id, display)?;
                 let source = catalog.get(id).and_then(Meta::file);
                 let is_foreign = source.is_some_and(|source| client.paths.is_foreign(source));
-                Some(if is_foreign { render::orphaned(&line) } else { line })
+                Some(if is_foreign { orphaned(&line) } else { line })
             };
             let lines: Vec<String> = sets.pool().iter().filter_map(line).collect();
             self.pool = Some(PoolSection { catalog: catalog.changes(), text: lines.join("\n") });
@@ -225,7 +225,7 @@ async fn active(client: &Client, session: &Session, before: Option<Active>) -> R
     for id in session.sets.active() {
         let read = || found.get(id).and_then(Document::content);
         let Some(content) = known.get(id).copied().or_else(read) else { continue };
-        let end = text.push(&render::active_block(id, content)).end;
+        let end = text.push(&active_block(id, content)).end;
         blocks.push((id.clone(), end - content.len()..end));
         versions.push(version(id));
     }

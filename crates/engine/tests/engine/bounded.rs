@@ -240,7 +240,7 @@ async fn many_changes_at_once_are_told_within_a_limit(
     }
     for path in &paths {
         let is_of =
-            |line: &&String| line.contains(&format!("path={} ", context_model::render::short_text(path)));
+            |line: &&String| line.contains(&format!("path={} ", context_lines::escape::short_text(path)));
         assert_eq!(notices.iter().filter(is_of).count(), 1, "{path}");
     }
     assert_eq!(chat.advance().await.notices, Vec::<String>::new());

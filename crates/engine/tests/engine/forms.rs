@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use context_engine::Engine;
+use context_lines::marker;
 use context_model::chat::said_id;
-use context_model::marker;
 use context_model::object::Document;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;

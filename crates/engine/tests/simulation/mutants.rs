@@ -1,7 +1,7 @@
 //! Rules that a defect could break without any other test noticing: each test fails with the change that it names.
 
 use context_engine::{Edit, Engine, IncomingMessage};
-use context_model::marker::collapse_args;
+use context_lines::marker::collapse_args;
 use context_model::object::Toolcall;
 use context_tools::{Gate, excerpt};
 use serde_json::json;

@@ -3,8 +3,8 @@
 
 use std::ops::RangeInclusive;
 
+use context_lines::marker::{self, Collapsed};
 use context_model::id::ObjectId;
-use context_model::marker::{self, Collapsed};
 use context_model::tokens;
 use context_tools::{Gate, excerpt};
 use serde_json::{Map, Value};

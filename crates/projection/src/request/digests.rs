@@ -5,8 +5,8 @@
 //! calls that are shown or gone, and always keep the order of the calls. [`Segments::follows`] is the only place that knows
 //! this rule.
 
+use context_lines::call_line;
 use context_model::id::ObjectId;
-use context_model::render;
 use context_tools::subject;
 
 use super::segment::{Form, Line, SegmentKind};
@@ -42,14 +42,9 @@ impl Segments {
             for call in self.calls_of(*number) {
                 let Some(object) = &call.object else { continue };
                 let stays = matches!(call.tool.to_ascii_lowercase().as_str(), "edit" | "write");
-                let failed = if objects.has_failed(object) { " failed" } else { "" };
-                let handle = objects.handle(object);
-                let told = objects.outcome(object);
-                let gist = subject(&call.gist);
-                let gist = if gist.is_empty() { gist } else { format!(" {gist}") };
-                let outcome = told.map(|told| format!(" -> {told}")).unwrap_or_default();
-                let tool = render::word(&call.tool);
-                let text = format!("{tool}{gist}{failed}{outcome} id={}", render::word(&handle));
+                let (gist, outcome) = (subject(&call.gist), objects.outcome(object));
+                let (has_failed, handle) = (objects.has_failed(object), objects.handle(object));
+                let text = call_line(&call.tool, &gist, has_failed, outcome, &handle);
                 lines.push(Line { text, stays, of: *number });
             }
         }

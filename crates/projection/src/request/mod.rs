@@ -21,8 +21,8 @@ mod visible;
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
+use context_lines::marker;
 use context_model::id::ObjectId;
-use context_model::marker;
 use plan::{Call, Edit, Plan};
 use rolls::Rolled;
 use segments::Segments;

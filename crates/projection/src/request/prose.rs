@@ -1,7 +1,8 @@
 //! The model's reasoning and prose, and users' texts: what may be shortened, and to what.
 
+use context_lines::{escape, left_out, said_line};
 use context_model::chat::said_id;
-use context_model::{render, tokens};
+use context_model::tokens;
 use serde_json::{Map, Value};
 
 use super::messages::{blocks_of, text_of, whole_text};
@@ -109,9 +110,8 @@ pub(crate) fn prose(block: usize, text: &str, blocks: &[&Value]) -> Option<Prose
     let short = if chars > kept + MARK { Short::Text(shortened(text, kept, &id)) } else { Short::Whole };
     let begin = beginning(text.trim(), KEPT);
     let is_all = begin.len() == text.len() && !text.contains('\n');
-    let cut = if is_all { "" } else { "..." };
     // A line that has all of the text leaves with a later roll, and then only the ID brings the text back.
-    let line = format!("said: {}{cut} id={id}", render::line(&begin.replace('\n', " ")));
+    let line = said_line(begin, !is_all, &id);
     Some(Prose {
         block,
         id,
@@ -171,7 +171,7 @@ pub fn named_texts(message: &Value) -> Vec<(String, &str)> {
 fn shortened(text: &str, kept: usize, id: &str) -> String {
     let begin = beginning(text, kept);
     let rest = tokens::utf16_len(&text[begin.len()..]);
-    format!("{begin}\n[... {rest} more chars: id={id}]")
+    left_out(begin, rest, id)
 }
 
 /// At most `units` UTF-16 units from the start of a text.
@@ -195,7 +195,7 @@ pub(crate) fn gist(args: &Map<String, Value>, cwd: &str) -> String {
         let below = path.strip_prefix(cwd).and_then(|rest| rest.strip_prefix('/')).unwrap_or(path);
         let over = below.char_indices().rev().nth(KEPT - 1).map_or(0, |(at, _)| at);
         let cut = if over > 0 { "..." } else { "" };
-        return format!("{cut}{}", render::line(&below[over..]));
+        return format!("{cut}{}", escape::line(&below[over..]));
     }
     let named =
         ["command", "pattern", "query", "url", "description", "id"].iter().find_map(|name| text(name));
@@ -203,7 +203,7 @@ pub(crate) fn gist(args: &Map<String, Value>, cwd: &str) -> String {
     let all = named.or_else(any).unwrap_or_default().trim();
     let begin = beginning(all.lines().next().unwrap_or_default(), KEPT).trim_end();
     let cut = if begin.len() < all.len() { "..." } else { "" };
-    format!("{}{cut}", render::line(begin))
+    format!("{}{cut}", escape::line(begin))
 }
 
 #[cfg(test)]

@@ -1,14 +1,11 @@
 //! The segments of a request, and the forms in which each can be shown.
 
+use context_lines::CHANGED;
+use context_lines::marker::Collapsed;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_model::marker::Collapsed;
 use context_model::time::TxId;
 use serde_json::{Map, Value};
-
-/// The text that follows a reference if the file had changed by the time when it was first sent. It stays, as it stays
-/// true.
-pub const CHANGED: &str = ", changed since";
 
 /// One segment of the request.
 #[derive(Clone, Debug)]

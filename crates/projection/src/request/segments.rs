@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use context_model::{id::ObjectId, marker, tokens};
+use context_lines::marker;
+use context_model::{id::ObjectId, tokens};
 
 use super::aging::Schedule;
 use super::segment::{Arguments, Carried, Form, Output, Prose, Segment, SegmentKind, Step, TextKind};

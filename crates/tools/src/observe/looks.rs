@@ -14,12 +14,7 @@ pub(super) fn can_be_path(text: &str) -> bool {
 /// True if a path argument names an object (`id=05f49740`, `id=05f49740@7`) and not a file. Pi's `read` gets
 /// such names for outputs that have collapsed.
 pub(super) fn is_object(text: &str) -> bool {
-    let Some(name) = text.strip_prefix("id=") else { return false };
-    let (handle, version) = name.split_once('@').unwrap_or((name, "0"));
-    handle.len() >= 8
-        && handle.bytes().all(|b| b.is_ascii_hexdigit())
-        && !version.is_empty()
-        && version.bytes().all(|b| b.is_ascii_digit())
+    context_lines::name_in_path(text).is_some()
 }
 
 /// True if a word can be a file where a command expects one: not a flag, directory, address or pattern.

@@ -14,9 +14,10 @@ use words::{beginning, quoted, uncoloured};
 pub use words::{is_said_by, unquoted};
 
 use crate::observe::{entries, looks_like_file, match_path, programs};
+use context_lines::escape;
 use context_model::collapse::is_control;
 use context_model::object::Status;
-use context_model::{render, tokens};
+use context_model::tokens;
 
 /// An outcome has at most this many UTF-16 units.
 pub const LONGEST_OUTCOME: usize = 160;
@@ -82,7 +83,7 @@ pub fn is_outcome(text: &str) -> bool {
         && tokens::utf16_len(text) <= LONGEST_OUTCOME
         && text
             .chars()
-            .all(|c| c == ' ' || render::word(c.encode_utf8(&mut [0; 4])).chars().eq([c]) || c == '\\')
+            .all(|c| c == ' ' || escape::word(c.encode_utf8(&mut [0; 4])).chars().eq([c]) || c == '\\')
         && unquoted(text).is_some_and(|bare| {
             !bare.contains(['=']) && !bare.contains("->") && !bare.contains("toolcall_ref")
         })

@@ -4,7 +4,8 @@
 
 use std::fmt::Write as _;
 
-use context_model::{render, tokens};
+use context_lines::escape;
+use context_model::tokens;
 
 /// The names of our lines' fields. Before a `=` they are never shown as they are.
 const FIELDS: [&str; 7] = ["id", "type", "tool", "status", "path", "file_type", "char_count"];
@@ -41,7 +42,7 @@ pub(super) fn quoted(text: &str) -> String {
                 let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
             }
             ' ' => out.push(' '),
-            c => out.push_str(&render::word(c.encode_utf8(&mut [0; 4]))),
+            c => out.push_str(&escape::word(c.encode_utf8(&mut [0; 4]))),
         }
         if !(c.is_ascii_alphanumeric() || c == '_') {
             word = place + c.len_utf8();
@@ -64,7 +65,7 @@ pub fn is_said_by(outcome: &str, text: &str) -> bool {
     let is_said = |part: &str| text.contains(part.trim_end_matches("..."));
     let Some((bare, quotes)) = parts(outcome) else { return false };
     let is_quoted = |quote: &&str| {
-        let quote = render::unescape(&quote.replace("\\\"", "\""));
+        let quote = escape::unescape(&quote.replace("\\\"", "\""));
         quote.is_some_and(|quote| is_said(&quote))
     };
     let names = bare.split_once(": ").or_else(|| bare.split_once(" in ")).map_or("", |(_, names)| names);

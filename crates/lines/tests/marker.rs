@@ -1,6 +1,6 @@
 //! Collapsed arguments, and the guard against copies of them.
 
-use context_model::marker::{KEPT_CHARS, collapse_args, collapse_old_text, imitation, tag_in, tags_in};
+use context_lines::marker::{KEPT_CHARS, collapse_args, collapse_old_text, imitation, tag_in, tags_in};
 use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::{Map, Value, json};

@@ -1,14 +1,13 @@
 //! Rendered lines: one object is one line, and its fields can be read back from any names.
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+#[path = "../../model/tests/long/mod.rs"]
 mod long;
 
+use context_lines::escape::{LONGEST_NAME, line, short_text, short_word, text, unescape, word};
+use context_lines::{PoolLine, Reference, active_block, file_line, orphaned, toolcall_line};
 use context_model::id::ObjectId;
 use context_model::object::Status;
-use context_model::render::{
-    LONGEST_NAME, active_block, file_line, short_text, short_word, text, toolcall_line, toolcall_ref,
-    unescape, word,
-};
 use context_model::tokens::utf16_len;
 use proptest::prelude::*;
 use rstest::rstest;
@@ -105,6 +104,13 @@ proptest! {
         let expected =
             [("id", &*id), ("type", "file"), ("path", &*path), ("file_type", &*kind), ("char_count", &*count.to_string())];
         prop_assert_eq!(fields(&line), pairs(&expected));
+        let names_something = !id.is_empty() && !kind.is_empty();
+        for (line, is_orphaned) in [(line.clone(), false), (orphaned(&line), true)] {
+            let (id, path, file_type) = (id.clone().into(), path.clone().into(), kind.clone().into());
+            let file = PoolLine::File { id, path, file_type, char_count: count, is_orphaned };
+            prop_assert_eq!(PoolLine::of(&line), names_something.then_some(file));
+            prop_assert_eq!(Reference::of(&line), None);
+        }
     }
 
     #[test]
@@ -115,11 +121,17 @@ proptest! {
         prop_assert!(is_plain(&line));
         let expected = [("id", &*id), ("type", "toolcall"), ("tool", &*tool), ("status", status.as_str())];
         prop_assert_eq!(fields(&line), pairs(&expected));
+        let names_something = !id.is_empty() && !tool.is_empty();
+        let call = PoolLine::Toolcall { id: id.clone().into(), tool: tool.clone().into(), status };
+        prop_assert_eq!(PoolLine::of(&line), names_something.then_some(call));
 
-        let reference = toolcall_ref(&object, &tool, status);
+        let reference = Reference::to(&id, &tool, Some(status)).to_string();
         prop_assert!(is_plain(&reference));
         let rest = reference.strip_prefix("toolcall_ref ").unwrap();
         prop_assert_eq!(fields(rest), pairs(&[expected[0], expected[2], expected[3]]));
+        let below = format!("{reference}\n{tool}");
+        prop_assert_eq!(Reference::of(&below), names_something.then(|| Reference::to(&id, &tool, Some(status))));
+        prop_assert_eq!(PoolLine::of(&reference), None);
     }
 
     #[test]
@@ -190,5 +202,5 @@ fn usual_paths_stay_readable(#[case] path: &str, #[case] shown: &str) {
 #[case("\u{1b}[31m", "\\u{1b}[31m")]
 #[case("a\u{2028}b\u{2029}c\u{200b}d\u{85}e", "a\\u{2028}b\\u{2029}c\\u{200b}d\\u{85}e")]
 fn quoted_line_escapes_control_characters(#[case] raw: &str, #[case] expected: &str) {
-    assert_eq!(context_model::render::line(raw), expected);
+    assert_eq!(line(raw), expected);
 }

@@ -1,55 +1,15 @@
-//! The lines and blocks of the specification, and the escaping that keeps them from being forged.
-//!
-//! Architecture invariant: a rendered line depends on the object's state alone. No age, counter or clock
-//! enters it, so equal states give equal bytes.
+//! Names and texts as they stand in our lines, so that none of them can end its field or its line.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::id::ObjectId;
-use crate::object::Status;
-use crate::tokens::utf16_len;
+use context_model::tokens::utf16_len;
 
 /// A longer path or name is shown without its middle in a sentence for the model, in UTF-16 units.
 pub const LONGEST_NAME: usize = 1_000;
 
 /// The mark in place of the middle of such a name.
 const LEFT_OUT: &str = "...";
-
-/// The pool line of a file. `display_path` is the path as the agent sees it.
-#[must_use]
-pub fn file_line(id: &ObjectId, display_path: &str, file_type: &str, char_count: u64) -> String {
-    format!(
-        "id={} type=file path={} file_type={} char_count={char_count}",
-        word(id.as_str()),
-        text(display_path),
-        word(file_type),
-    )
-}
-
-/// The pool line of a file on a filesystem that the client can't reach, such as that of another machine: a file with the same
-/// path may be within reach.
-#[must_use]
-pub fn orphaned(file_line: &str) -> String {
-    format!("{file_line} state=orphaned")
-}
-
-/// The pool line of a tool call.
-#[must_use]
-pub fn toolcall_line(id: &ObjectId, tool: &str, status: Status) -> String {
-    format!("id={} type=toolcall tool={} status={}", word(id.as_str()), word(tool), status.as_str())
-}
-
-/// The line that replaces a tool call's output in the chat.
-#[must_use]
-pub fn toolcall_ref(id: &ObjectId, tool: &str, status: Status) -> String {
-    format!("toolcall_ref id={} tool={} status={}", word(id.as_str()), word(tool), status.as_str())
-}
-
-/// A block of the fourth section. The content is verbatim; only the ID is escaped.
-#[must_use]
-pub fn active_block(id: &ObjectId, content: &str) -> String {
-    format!("ACTIVE_CONTENT id={}\n{content}", word(id.as_str()))
-}
 
 /// Escapes text that may contain spaces (a path): line breaks, control, bidirectional and invisible characters,
 /// and the backslash, so that what is shown can be read back unambiguously.
@@ -123,6 +83,25 @@ pub fn unescape(shown: &str) -> Option<String> {
         }
     }
     Some(out)
+}
+
+/// The text that [`word`] wrote; `None` if it wrote none of this, or if the text is empty: a line names nothing by an empty word.
+pub(crate) fn shown_word(shown: &str) -> Option<Cow<'_, str>> {
+    shown_by(word, shown).filter(|raw| !raw.is_empty())
+}
+
+/// The text that [`text`] wrote; `None` if it did not write this.
+pub(crate) fn shown_text(shown: &str) -> Option<Cow<'_, str>> {
+    shown_by(text, shown)
+}
+
+/// Only the very spelling that we write counts, so that a line is read back only if it is written again in the same bytes.
+fn shown_by(write: impl Fn(&str) -> String, shown: &str) -> Option<Cow<'_, str>> {
+    if shown.bytes().all(|b| b.is_ascii_graphic() && b != b'\\') {
+        return Some(Cow::Borrowed(shown));
+    }
+    let raw = unescape(shown)?;
+    (write(&raw) == shown).then_some(Cow::Owned(raw))
 }
 
 fn escape(raw: &str, one_word: bool) -> String {

@@ -7,9 +7,10 @@
 //! A model that sees its own calls in this form may write the next one in it. [`imitation`] recognises an
 //! argument that is nothing but a marker; text that merely contains one (a log, this file) is left alone.
 
+use context_model::tokens;
 use serde_json::{Map, Value};
 
-use crate::{render, tokens};
+use crate::escape;
 
 /// Strings up to this many UTF-16 units stay: paths, names, numbers, one-line edits.
 pub const KEPT_CHARS: usize = 120;
@@ -137,7 +138,7 @@ pub fn imitation(args: &Map<String, Value>, was_issued: impl Fn(&str) -> bool) -
     Some(format!(
         "Refused: the argument {} is only the mark of a text that was left out of your view, not the text. \
          Write the text itself; activate the tool call that the mark names to see it again.",
-        render::short_text(&place)
+        escape::short_text(&place)
     ))
 }
 
@@ -169,7 +170,7 @@ fn begin(text: &str) -> String {
             break;
         }
         // Spaces stay; anything that could break the line is escaped.
-        if c == ' ' { start.push(c) } else { start.push_str(&render::word(c.encode_utf8(&mut [0; 4]))) }
+        if c == ' ' { start.push(c) } else { start.push_str(&escape::word(c.encode_utf8(&mut [0; 4]))) }
     }
     format!("\"{start}\"")
 }

@@ -1,0 +1,64 @@
+/** The golden vectors of our lines through the addon; crates/lines/tests/golden.rs compares the crate itself with them. */
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { activeHeading, callInMark, headerLine, headerOf, isBegun, isReference, nameInPath, namesIn, pointerTo, poolLineOf, referenceOf } from '../../lib/lines/index.ts'
+
+interface Vector<T> {
+  name?: string
+  text: string
+  value: T
+}
+
+interface Lines {
+  references: Vector<{ id: string; tool: string; status?: string } | null>[]
+  headers: Vector<{ id: string; rest: string } | null>[]
+  poolLines: Vector<object | null>[]
+  paths: Vector<string | null>[]
+  names: Vector<string[]>[]
+  begun: Vector<boolean>[]
+  marks: Vector<string | null>[]
+  written: { line: string; args: string[]; text: string }[]
+}
+
+const lines = JSON.parse(readFileSync(new URL('../../fixtures/golden/lines.json', import.meta.url), 'utf8')) as Lines
+
+test.each(lines.references)('reference: $name', ({ text, value }) => {
+  expect(referenceOf(text) ?? null).toEqual(value)
+  expect(isReference(text)).toBe(value !== null)
+  if (value !== null && value.status === undefined) expect(pointerTo(value.id, value.tool)).toBe(text)
+})
+
+test.each(lines.headers)('header: $name', ({ text, value }) => {
+  const header = headerOf(text)
+  expect(header === undefined ? null : { id: header.id, rest: text.slice(header.length) }).toEqual(value)
+})
+
+test.each(lines.poolLines)('line of the pool: $name', ({ text, value }) => {
+  expect(poolLineOf(text) ?? null).toEqual(value)
+})
+
+test.each(lines.paths)('name in the path $text', ({ text, value }) => {
+  expect(nameInPath(text) ?? null).toBe(value)
+})
+
+test.each(lines.names)('names in $text', ({ text, value }) => {
+  expect(namesIn(text)).toEqual(value)
+})
+
+test.each(lines.begun)('mark at the end of $text: $value', ({ text, value }) => {
+  expect(isBegun(text)).toBe(value)
+})
+
+test.each(lines.marks)('mark $text', ({ text, value }) => {
+  expect(callInMark(text) ?? null).toBe(value)
+})
+
+test.each(lines.written.filter(({ line }) => ['header', 'active'].includes(line)))('line of the kind $line: $text', ({ line, args, text }) => {
+  expect((line === 'header' ? headerLine : activeHeading)(args[0]!)).toBe(text)
+})
+
+test('a name in a pointer can be told from a field', () => {
+  const pointer = pointerTo('call_1 tool=x', 'a\ntool')
+  expect(pointer).toBe('toolcall_ref id=call_1\\u{20}tool=x tool=a\\ntool')
+  expect(referenceOf(pointer)).toMatchObject({ id: 'call_1 tool=x', tool: 'a\ntool' })
+})
