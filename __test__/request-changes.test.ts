@@ -16,7 +16,7 @@ const OWN = [asks('why does it fail?'), says(thinks('hm'), text(long('because'))
 
 test.each<[what: string, sent: ComparedMessage[], changes: string[]]>([
   ['nothing', OWN, []],
-  ['an output by its reference', OWN.with(2, result('a', 'toolcall_ref id=1 -> exit 0')), ['replaced output of bash cat a']],
+  ['an output by its reference', OWN.with(2, result('a', 'toolcall_ref id=1 tool=bash status=ok -> exit 0')), ['replaced output of bash cat a']],
   ['an output by its beginning', OWN.with(4, result('b', long('new').slice(0, 300))), ['shortened output of bash cat b']],
   ['an output by a longer text', OWN.with(4, result('b', `${long('new')}!`)), ['replaced output of bash cat b']],
   ['prose by its beginning', OWN.with(1, says(thinks('hm'), text(`${long('because').slice(0, 60)} [...]`), call('a'))), ['shortened answer']],
@@ -46,7 +46,7 @@ test('whatever is replaced, removed and added, every part counts once and the si
 })
 
 test.each([60, 100, 180])('lines fit %i columns, and texts can not steer a terminal', (width) => {
-  const lines = changeLines(requestChanges(OWN, [...OWN.with(2, result('a', 'toolcall_ref id=1 \u001b[31mred')), asks(long('\u001b]0;x'))]), width)
+  const lines = changeLines(requestChanges(OWN, [...OWN.with(2, result('a', 'toolcall_ref id=1 tool=bash status=ok -> \u001b[31mred')), asks(long('\u001b]0;x'))]), width)
   expect(lines.join(' ')).toContain('in place of the agent')
   for (const line of lines) expect([line, line.length <= width]).toEqual([line, true])
   expect(lines.join('\n')).not.toContain('\u001b')

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { findPi, isAtLeast, MINIMUM_NODE } from '../pi-runtime/index.mjs'
 import { checkAllToolPairs, checkAppendOnly, checkUserMessages, total } from '../rig/checks.ts'
-import { readReference } from '../rig/extension.ts'
 import { startModelServer } from '../rig/model-server.ts'
 import { cleanUp, createPiHome, messagesOf, onCleanUp, readSession, runPrint, startPrint, startRpc } from '../rig/pi.ts'
 import { call, calls, Gate } from '../rig/reply.ts'
@@ -109,17 +108,6 @@ describe('the parts of the rig', () => {
     const torn = readSession(sessionFile!)
     expect(torn.entries).toEqual(whole.entries.slice(0, -1))
     expect(torn.torn).toMatch(/^\{/)
-  })
-
-  test.each([
-    ['toolcall_ref id=call_1 tool=bash status=ok', { id: 'call_1', tool: 'bash' }],
-    ['\ntoolcall_ref id=a|b+/= tool=read status=fail', { id: 'a|b+/=', tool: 'read' }],
-    ['a text that mentions toolcall_ref id=call_1', undefined],
-    ['a file\'s text\ntoolcall_ref id=call_1 tool=bash', undefined],
-    ['toolcall_ref without one', undefined],
-    ['', undefined],
-  ])('the reference in %j', (text, expected) => {
-    expect(readReference(text)).toEqual(expected)
   })
 })
 

@@ -2,7 +2,7 @@
  * The demo's model: an agent whose steps are written down here. It works as agents do, on real files with the real
  * tools; what it is sent decides only how it goes back to an earlier result.
  */
-import { readReference } from '../rig/extension.ts'
+import { headerLine, referenceOf } from '../lib/lines/index.ts'
 import { calls } from '../rig/reply.ts'
 import type { Reply, Script } from '../rig/reply.ts'
 import { resultsById } from '../rig/request.ts'
@@ -83,15 +83,15 @@ export function createAgent(read: readonly string[], folders: readonly string[])
   /** Activates the first file that was read and has collapsed since; if nothing collapsed, does nothing. */
   const goBack = (request: ModelRequest): Reply | undefined => {
     for (const [callId, text] of resultsById(request)) {
-      const reference = readReference(text)
+      const reference = referenceOf(text)
       const original = shown.get(callId) ?? ''
-      if (reference?.tool !== 'read' || readReference(original) !== undefined) continue
+      if (reference?.tool !== 'read' || referenceOf(original) !== undefined) continue
       const lines = longestLines(original).filter((line) => !contains(request, line))
       if (lines.length === 0) continue
-      state.back = { ...reference, returned: false }
+      state.back = { id: reference.id, tool: reference.tool, returned: false }
       state.expect = lines
       const { id } = reference
-      return request.tools.includes('activate') ? calls(['activate', { id }]) : calls(['read', { path: `id=${id}` }])
+      return request.tools.includes('activate') ? calls(['activate', { id }]) : calls(['read', { path: headerLine(id) }])
     }
     return undefined
   }

@@ -1,5 +1,5 @@
 /** The demo's table: what the two runs sent to the model, measured from the recorded requests. */
-import { readReference } from '../rig/extension.ts'
+import { isReference } from '../lib/lines/index.ts'
 import { estimateTokens, total, USUAL_PRICES } from '../rig/meter.ts'
 import type { Total } from '../rig/meter.ts'
 import type { ModelRequest } from '../rig/exchange.ts'
@@ -42,7 +42,7 @@ export function table(columns: readonly Column[]): string[] {
 /** Returns the results in the model's last call: in full, and as references. */
 export function inSight(request: ModelRequest): { full: number; references: number; fullTokens: number } {
   const texts = request.messages.flatMap((message) => message.results.map((result) => result.text))
-  const full = texts.filter((text) => readReference(text) === undefined)
+  const full = texts.filter((text) => !isReference(text))
   return {
     full: full.length,
     references: texts.length - full.length,

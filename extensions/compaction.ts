@@ -7,7 +7,7 @@ import type {
 } from '@earendil-works/pi-coding-agent'
 import type { Boundary } from './boundary.ts'
 import type { PiMessage } from './messages.ts'
-import { isReference } from '../lib/models/index.ts'
+import { isReference } from '../lib/lines/index.ts'
 
 /** Our answer before Pi compacts. */
 export async function beforeCompaction(

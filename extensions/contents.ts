@@ -5,7 +5,7 @@ import { bounded } from '../lib/ui/index.ts'
 import type { Host } from './host.ts'
 import type { Output } from './outputs.ts'
 import type { Report } from './report.ts'
-import { readHeader, referenceId } from '../lib/models/index.ts'
+import { headerOf, referenceOf } from '../lib/lines/index.ts'
 import { textOf } from './results.ts'
 import { money, short } from './shares.ts'
 
@@ -71,7 +71,7 @@ function shownText(ctx: ExtensionContext, id: string, callId: string): string | 
   for (const message of entries.toReversed().flatMap((entry) => entry.messages)) {
     if (message.role !== 'toolResult') continue
     const text = textOf(message.content)
-    if ((referenceId(text) ?? readHeader(text)?.id ?? message.toolCallId) === id) return text
+    if ((referenceOf(text)?.id ?? headerOf(text)?.id ?? message.toolCallId) === id) return text
     if (message.toolCallId === callId) return text
   }
   return undefined

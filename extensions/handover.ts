@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ToolCallEvent } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, Toolcall } from '../index.js'
-import { namesIn } from '../lib/projection/index.ts'
+import { headerLine, namesIn } from '../lib/lines/index.ts'
 import { writePrivateFile } from '../lib/core/index.ts'
 import { toolOf } from './tools.ts'
 
@@ -98,6 +98,6 @@ export class Handover {
 
 /** Tells a subagent's model how to read the outputs that its prompt names. */
 export function handedLine(names: readonly string[], tool: string): string {
-  const how = tool === 'read' ? `read with path "id=${names[0]}"` : `${tool} with id "${names[0]}"`
-  return `Handed over with this task, whole: ${names.map((name) => `id=${name}`).join(', ')}. ${how} shows ${names.length === 1 ? 'it' : 'the first'}.`
+  const how = tool === 'read' ? `read with path "${headerLine(names[0] as string)}"` : `${tool} with id "${names[0]}"`
+  return `Handed over with this task, whole: ${names.map(headerLine).join(', ')}. ${how} shows ${names.length === 1 ? 'it' : 'the first'}.`
 }

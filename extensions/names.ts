@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { isAbsolute, relative, sep } from 'node:path'
 import { stripTerminalSequences, truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
 import type { ObjectDocument } from '../index.js'
-import { objectIn } from './recall.ts'
+import { headerLine, nameInPath } from '../lib/lines/index.ts'
 
 /**
  * A call's file, command or search, whole and on one line; the tool's name if its arguments name none of these. `names` has
@@ -31,13 +31,13 @@ export function nameOf(
     return path === undefined ? pattern : `${pattern} in ${shortPath(path, cwd)}`
   }
   const id = idIn(args)
-  if (id !== undefined) return names.get(id) ?? `id=${id}`
+  if (id !== undefined) return names.get(id) ?? headerLine(id)
   return path === undefined ? tool : `${shortPath(path, cwd)}${rangeOf(args)}`
 }
 
 /** The id of the object that a call brings back, without a transaction; undefined for a call of anything else. */
 export function idIn({ id, path }: Record<string, unknown>): string | undefined {
-  const named = typeof id === 'string' ? id : typeof path === 'string' ? objectIn(path) : undefined
+  const named = typeof id === 'string' ? id : typeof path === 'string' ? nameInPath(path) : undefined
   return named?.replace(/@.*/, '')
 }
 

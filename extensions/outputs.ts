@@ -6,7 +6,7 @@ import type { Host } from './host.ts'
 import { NOTICE } from './messages.ts'
 import type { PiMessage } from './messages.ts'
 import { idIn, nameOf, nameOfObject } from './names.ts'
-import { isReference, readHeader, referenceId } from '../lib/models/index.ts'
+import { headerOf, isReference, referenceOf } from '../lib/lines/index.ts'
 
 /** A part of the window, in tokens. */
 export interface Share {
@@ -181,7 +181,7 @@ class Walk {
   async #addOutput(message: Result, whole: Result, form: ReportForm): Promise<void> {
     const { toolName: tool, toolCallId: callId, isError: failed } = message
     const [text, stored] = [textOf(message.content), textOf(whole.content)]
-    const id = referenceId(text) ?? readHeader(text)?.id ?? shortName(callId)
+    const id = referenceOf(text)?.id ?? headerOf(text)?.id ?? shortName(callId)
     const isKnown = this.#sets.index.has(callId) && !this.#seen.has(callId)
     const full = isKnown ? callId : ((await this.#manager.get(id))?.['xt/id'] ?? id)
     this.#seen.add(callId)
@@ -190,7 +190,7 @@ class Walk {
     const name = nameOf(tool, args, this.#cwd, this.#names)
     this.#names.set(id, name)
     const tokens = form === 'line' ? 0 : sizeOfResult(message) / 4
-    const size = (sizeOfResult(whole) - (readHeader(stored)?.length ?? 0)) / 4
+    const size = (sizeOfResult(whole) - (headerOf(stored)?.length ?? 0)) / 4
     const state = { mayCollapse: this.#sets.rolled.has(full), pinned: this.#sets.pinned.has(full), failed }
     const at = this.#made.get(callId) ?? { turn: this.#turn, call: this.#call }
     this.#outputs.unshift({ id, tool, name, form, tokens, whole: size, ...state, callsAgo: 0, ...at })
@@ -200,7 +200,7 @@ class Walk {
 /** The id of the output whose text a message brings back; undefined for any other message. */
 export function returnedId(message: PiMessage): string | undefined {
   if (message.role !== 'custom' || message.customType !== NOTICE || typeof message.content !== 'string') return undefined
-  return /^id=([0-9a-f]{8,})\n/.exec(message.content)?.[1]
+  return headerOf(message.content)?.id
 }
 
 /** The number of characters that Pi counts for an image. */

@@ -15,7 +15,7 @@ import {
 } from '@earendil-works/pi-coding-agent'
 import type { ExtensionAPI, ExtensionContext, ReadOperations } from '@earendil-works/pi-coding-agent'
 import type { EditGuard } from '../index.js'
-import { objectIn } from './recall.ts'
+import { nameInPath } from '../lib/lines/index.ts'
 import { textOf } from './results.ts'
 
 /** Receives the bytes. Only `recall` rejects: a file that can't be indexed is still read and written. */
@@ -72,7 +72,7 @@ function overrideRead(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObs
     ...createReadToolDefinition(ctx.cwd),
     async execute(id, input, signal, update, context) {
       const nested = observer.isNested(id)
-      const object = objectIn(input.path)
+      const object = nameInPath(input.path)
       if (object !== undefined) {
         const operations = kept(await observer.recall(object, nested))
         const own = createReadToolDefinition(context.cwd, { operations })

@@ -3,6 +3,7 @@ import type { ExtensionCommandContext, KeybindingsManager, Theme } from '@earend
 import { decodeKittyPrintable, matchesKey } from '@earendil-works/pi-tui'
 import type { Component, TUI } from '@earendil-works/pi-tui'
 import { sentenceOf } from '../lib/core/index.ts'
+import { headerLine } from '../lib/lines/index.ts'
 import { keep, rollNow, switchRolls, undoRoll } from './actions.ts'
 import type { StateBefore } from './actions.ts'
 import { NOTICE } from './boundary.ts'
@@ -279,7 +280,7 @@ async function bringBack(host: Host, ctx: ExtensionCommandContext, row: Output):
   if (!change.ok) return change.message
   if (broughtBack(ctx, row.id)) return `${row.name} has been brought back already.`
   if (change.content === undefined) return `${row.name} is in the window in full.`
-  const message = { customType: NOTICE, content: `id=${row.id}\n${change.content}`, display: false }
+  const message = { customType: NOTICE, content: `${headerLine(row.id)}\n${change.content}`, display: false }
   host.pi.sendMessage(message, { deliverAs: 'nextTurn' })
   returning?.add(row.id)
   return `${row.name} goes to the model with your next message.`

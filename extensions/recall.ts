@@ -5,6 +5,7 @@
  */
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ContextManager } from '../index.js'
+import { activeHeading } from '../lib/lines/index.ts'
 import { namesBeside, registerTools } from './tools.ts'
 import type { Engine, ToolNames } from './tools.ts'
 
@@ -84,16 +85,11 @@ export function appendsTools(model: ExtensionContext['model']): boolean {
   return compat['supportsMidConvoSystemMessages'] === true && ways.some((way) => compat[way] === true)
 }
 
-/** The name in a path such as `id=05f49740` or `id=05f49740@7`; undefined for the path of a file. */
-export function objectIn(path: string): string | undefined {
-  return /^@?id=([0-9a-f]{8,}(?:@\d+)?)$/.exec(path)?.[1]
-}
-
 /** The answer to a read if the file's text is shown in its own section; undefined for a file without text. */
 export async function confirmation(manager: ContextManager, path: string): Promise<string | undefined> {
   const [file] = await manager.query({ type: 'file', pathPrefix: path })
   if (file === undefined || typeof file.content !== 'string') return undefined
-  return `${path} is active: its text is below, in ACTIVE_CONTENT id=${file['xt/id']}`
+  return `${path} is active: its text is below, in ${activeHeading(file['xt/id'])}`
 }
 
 /** The whole text of an output or a file, with the arguments of its call if they have collapsed. */

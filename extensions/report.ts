@@ -1,6 +1,7 @@
 /** The report on what fills the window, for the user. Reads the whole branch, so it is made only on request. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, RollReceipt } from '../index.js'
+import { poolLineOf } from '../lib/lines/index.ts'
 import type { PlanTokens } from '../lib/projection/index.ts'
 import type { Held, LifetimeChoice } from '../lib/ui/index.ts'
 import type { Host } from './host.ts'
@@ -126,7 +127,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
 /** The layout in sections: active contents have their own section. */
 async function inSections(manager: ContextManager, cwd: string, system: number, pinned: ReadonlySet<string>): Promise<BranchLook> {
   const view = await manager.assemble()
-  const lines = new Map(view.metadataPool.split('\n').map((line) => [/^id=(\S+)/.exec(line)?.[1] ?? '', line]))
+  const lines = new Map(view.metadataPool.split('\n').map(poolLineOf).map((line) => [line?.id, line]))
   const parts: [string, number][] = [
     ['system prompt', system],
     ['metadata pool', view.metadataPool.length],
@@ -135,14 +136,14 @@ async function inSections(manager: ContextManager, cwd: string, system: number, 
   ]
   const outputs: Output[] = []
   for (const { id, content } of view.blocks) {
-    const line = lines.get(id) ?? ''
-    const tool = / type=toolcall tool=(\S+)/.exec(line)?.[1] ?? 'file'
+    const line = lines.get(id)
+    const tool = line?.tool ?? 'file'
     const object = await manager.get(id)
     const names = new Map<string, string>()
     await learnName(manager, (object?.['args'] ?? {}) as Record<string, unknown>, cwd, names)
     const name = object === null ? tool : nameOfObject(object, cwd, names)
     const tokens = content.length / 4
-    const failed = line.includes(' status=fail')
+    const failed = line?.status === 'fail'
     outputs.push({ id: shortName(id), tool, name, form: 'full', tokens, whole: tokens, mayCollapse: false, pinned: pinned.has(id), failed, turn: 0, callsAgo: undefined })
   }
   return { shares: parts.map(([name, size]) => ({ name, tokens: size / 4 })), outputs: outputs.reverse() }

@@ -33,22 +33,3 @@ export function withExtension(store: string | { url: string; journal: string }, 
 
 /** A setting for short sessions: the first roll comes as soon as it pays, however little was spent. */
 export const SOON = { debtCap: 'none' } as const
-
-/** A tool result as the projection shows it once it has collapsed. */
-interface Reference {
-  /** The argument of `activate`. */
-  id: string
-  /** The tool whose result it was. */
-  tool: string
-}
-
-/** Reads `toolcall_ref id=... tool=...`, the line a collapsed result begins with; undefined for any other text. */
-export function readReference(text: string): Reference | undefined {
-  const line = /^\s*toolcall_ref\b(.*)/.exec(text)?.[1]
-  const id = line === undefined ? undefined : field(line, 'id')
-  return line === undefined || id === undefined ? undefined : { id, tool: field(line, 'tool') ?? '' }
-}
-
-function field(line: string, name: string): string | undefined {
-  return new RegExp(`(?:^|\\s)${name}=(\\S+)`).exec(line)?.[1]
-}

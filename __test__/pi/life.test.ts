@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { referenceOf } from '../../lib/lines/index.ts'
 import { checkAppendOnly, checkUserMessages } from '../../rig/checks.ts'
-import { readReference } from '../../rig/extension.ts'
 import { cleanUp, runPrint, startRpc, temporaryFolder } from '../../rig/pi.ts'
 import { calls, Gate } from '../../rig/reply.ts'
 import { lastOf, resultsById } from '../../rig/request.ts'
@@ -48,7 +48,7 @@ test.each(some(APIS, 2))(
           }
         }
         if (lastOf(request, 'user')!.text.includes('back') && request.messages.at(-1)!.role === 'user') {
-          const { id } = readReference(resultsById(request).get('call_slow')!)!
+          const { id } = referenceOf(resultsById(request).get('call_slow')!)!
           return { thinking: 'go back', calls: [{ id: 'call_back', name: 'activate', args: { id } }] }
         }
         return { thinking: `thought ${n}`, text: lines(`answer ${n}`, 200) }

@@ -7,8 +7,7 @@ import type { SessionEntry } from '@earendil-works/pi-coding-agent'
 import { entriesAfter, messageOf, messagesOf, POINT, points, replacementOf } from '../../extensions/messages.ts'
 import type { SessionTree } from '../../extensions/messages.ts'
 import { billOf, isOnPlan, lastAnswer, physicalModel } from '../../extensions/provider.ts'
-import { appendsTools, objectIn } from '../../extensions/recall.ts'
-import { isReference, readHeader } from '../../lib/models/reference.ts'
+import { appendsTools } from '../../extensions/recall.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extensions/results.ts'
 import { namesBeside, registerTools, TOOLS_TOKENS } from '../../extensions/tools.ts'
 import { cleanUp, onCleanUp } from '../../rig/pi.ts'
@@ -37,17 +36,6 @@ describe('tools', () => {
 })
 
 describe('ways back', () => {
-  test.each([
-    ['id=05f49740', '05f49740'],
-    ['@id=05f49740', '05f49740'],
-    ['id=05f49740@17', '05f49740@17'],
-    ['id=05f4', undefined],
-    ['id=05f49740.txt', undefined],
-    ['src/id=05f49740', undefined],
-    ['id=05f49740@', undefined],
-    ['a.txt', undefined],
-  ])('the path %j names %j', (path, name) => expect(objectIn(path)).toBe(name))
-
   test.each<[object | undefined, boolean]>([
     [undefined, false],
     [{}, false],
@@ -225,23 +213,6 @@ describe('entries and messages', () => {
       { index: 2, point: last },
       { index: 0, point: first },
     ])
-  })
-
-  test.each([
-    ['toolcall_ref id=ab tool=bash status=ok', true],
-    ['toolcall_ref id=ab tool=bash status=fail', true],
-    ['toolcall_ref id=ab tool=bash status=ok\nbash make id=cd', true],
-    ['toolcall_ref id=ab tool=bash status=fail -> 3 failed: a.test.ts (exit 1)', true],
-    ['toolcall_ref id=ab tool=bash status=ok -> 3 lines\nbash make id=cd', true],
-    ['toolcall_ref id=ab tool=bash status=ok and more', false],
-    ['toolcall_ref id=ab tool=bash status=okay', false],
-    ['see toolcall_ref id=ab tool=bash status=ok', false],
-  ])('the reference %j: %s', (text, is) => expect(isReference(text)).toBe(is))
-
-  test('the header of a result', () => {
-    expect(readHeader('id=0123abcd\ntext')).toEqual({ id: '0123abcd', length: 12 })
-    expect(readHeader('id=ab')).toBeUndefined()
-    expect(readHeader('id=0123abcd is its name')).toBeUndefined()
   })
 })
 

@@ -35,7 +35,6 @@ export {
 export type { Names } from './options.ts'
 export { defaultStorePath, journalOf, journals, placed } from './place.ts'
 export { isRunning, PrivateFile, UNFINISHED, writePrivateFile } from './private-file.ts'
-export { sections } from './sections.ts'
 export { leftovers, removeUnfinished, whileUnfinished, withFolder } from './unfinished.ts'
 export type { Leftover } from './unfinished.ts'
 export { ask, permitted, refusal } from './withheld.ts'

@@ -2,6 +2,7 @@
  * Results in which a host says that an earlier one has the same ("file unchanged since your last Read"). If that one has
  * collapsed, they point to nothing: then its reference follows the host's sentence.
  */
+import { isReference, pointerTo } from '../lines/index.ts'
 import { placeholderOf } from '../tools/index.ts'
 import type { EngineMessage } from '../core/index.ts'
 import { resultText } from '../core/index.ts'
@@ -53,8 +54,8 @@ export function withTargets(sent: object[], own: readonly object[], { targets }:
 
 /** The reference to a result, if it is not shown as it is. `text` is sent in its place; undefined if it became a line. */
 function referenceTo(callId: string, text: string | undefined): string | undefined {
-  if (text === undefined) return `toolcall_ref id=${callId} tool=read`
-  return text.startsWith('toolcall_ref id=') ? text.split('\n', 1)[0] : undefined
+  if (text === undefined) return pointerTo(callId, 'read')
+  return isReference(text) ? text.split('\n', 1)[0] : undefined
 }
 
 /** The results of a conversation, each with the index of its message and its place there. */

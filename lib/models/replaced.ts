@@ -1,5 +1,5 @@
 /** Messages that were replaced between two model calls: by what, as far as the session shows it, and how users are told. */
-import { isBeginning, isReference, readHeader } from './reference.ts'
+import { headerOf, isBegun, isReference } from '../lines/index.ts'
 
 /** The cause of a message's replacement. `other`: another extension. `unknown`: the session does not show it. */
 export type EditOrigin = 'roll' | 'undo' | 'other' | 'unknown'
@@ -53,6 +53,6 @@ function originOf({ original, now }: ReplacedMessage): EditOrigin {
 /** True if a content has what a roll leaves. */
 function looksRolled(content: unknown): boolean {
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : Array.isArray(content) ? (content as { type?: string; text?: string }[]) : []
-  const isLeft = (text: string): boolean => isReference(text) || readHeader(text) !== undefined || isBeginning(text)
+  const isLeft = (text: string): boolean => isReference(text) || headerOf(text) !== undefined || isBegun(text)
   return blocks.some(({ type, text }) => type === 'toolCall' || (type === 'text' && text !== undefined && isLeft(text)))
 }

@@ -2,13 +2,11 @@
 import type { ContextManager, ObjectDocument } from '../../index.js'
 import { handed, isFields, recordable } from '../core/index.ts'
 import type { EngineMessage, ToolCallBlock } from '../core/index.ts'
+import { callInMark } from '../lines/index.ts'
 import { isEqual } from './identity.ts'
 import { isErasedForm } from './recorded.ts'
 import { callsIn } from './results.ts'
 import type { Unit } from './unit.ts'
-
-/** A mark of ours in place of a long argument. It names the call that brings it back. */
-const MARKER = /^\s*\[collapsed #([\w:~.-]+): \d+ chars(?:, [^\n]*)?\]\s*$/
 
 /** The record's text in place of a secret, with the line breaks that were in it. */
 const REDACTED = /\[redacted: [^\]\n]*\]\n*/
@@ -64,7 +62,7 @@ export async function hasArguments(manager: ContextManager, document: ObjectDocu
 /** The same for a value in them. `names` gets the names of the calls that marks in it bring back. */
 function isFormOf(kept: unknown, now: unknown, isRedacted: boolean, names: Set<string>): boolean {
   if (typeof kept === 'string' && typeof now === 'string') {
-    const [, name] = kept === now ? [] : (MARKER.exec(now) ?? [])
+    const name = kept === now ? undefined : callInMark(now)
     if (name !== undefined) names.add(name)
     return name !== undefined || isErasedForm(kept, now) || (isRedacted && isErasedForm(kept, now, REDACTED))
   }

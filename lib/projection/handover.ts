@@ -1,5 +1,6 @@
 /** The objects that a parent session hands to a child: the outputs and files that the child's prompt names, nothing else. */
 import type { ContextManager } from '../../index.js'
+import { namesIn, pointerTo } from '../lines/index.ts'
 import type { Projection } from './projection.ts'
 
 /** A session and the projection of its conversation. */
@@ -20,11 +21,6 @@ export async function adoptNamed(prompts: readonly object[], done: Set<string>, 
     const id = await adopt(child.manager, manager, projection, name)
     if (id !== undefined) child.projection.allow(id)
   }
-}
-
-/** The object names in a text: short IDs, as in headers and `toolcall_ref` lines. */
-export function namesIn(text: string): string[] {
-  return [...new Set([...text.matchAll(/\bid=([0-9a-f]{8,64})\b/g)].map((found) => found[1] as string))]
 }
 
 /**
@@ -54,7 +50,7 @@ async function adopt(
     id,
     tool,
     args: (document['args'] ?? {}) as object,
-    content: isShared ? `toolcall_ref id=${name} tool=${tool}` : document.content,
+    content: isShared ? pointerTo(name, tool) : document.content,
     status: document['status'] === 'fail' ? 'fail' : 'ok',
   })
   // The child may ask for it, but its text is not in the child's conversation.

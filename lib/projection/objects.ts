@@ -1,5 +1,6 @@
 /** Finds the object of a tool result in the host's conversation. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
+import { headerOf, referenceOf } from '../lines/index.ts'
 import { placeholderOf } from '../tools/index.ts'
 import { resultText, wasBorn } from '../core/index.ts'
 import { hasArguments } from './changed.ts'
@@ -88,11 +89,6 @@ function marked(index: ReadonlySet<string>): Map<string, string[]> {
   return found
 }
 
-/** The object name in our line at the start of a text: a header, or a reference. */
-function namedBy(text: string): string | undefined {
-  return /^(?:toolcall_ref )?id=([0-9a-f]{8,})(?:[ \n]|$)/.exec(text)?.[1]
-}
-
 /**
  * True if a text represents an object: it is its whole content as it was recorded, starts with our line that names it,
  * or is the text that a host writes where it has cleared an output. A forgotten output is represented by any text that the
@@ -103,7 +99,7 @@ export async function standsFor(manager: ContextManager, text: string, document:
   if (placeholderOf(text) === 'cleared') return document.type === 'toolcall'
   if (content === null ? isForgotten(document) : isForgottenForm(content, text)) return true
   if (document['redacted'] !== undefined && (await asRedacted(text)) === document.content) return true
-  const name = namedBy(text)
+  const name = referenceOf(text)?.id ?? headerOf(text)?.id
   return name !== undefined && (await manager.get(name))?.['xt/id'] === document['xt/id']
 }
 

@@ -1,4 +1,5 @@
 /** Pi's session files: version 1 is a list; versions 2 and 3 are a tree, written in chronological order. */
+import { headerOf } from '../lines/index.ts'
 import { soundDollars, soundUsage } from './counts.ts'
 import { jsonLines } from './lines.ts'
 import { callsOf, folderOf, Recording } from './recording.ts'
@@ -233,16 +234,14 @@ function soundNoted(noted: unknown): RecordedUsage | undefined {
   return { ...usage, cost: Object.fromEntries(NOTED.map((name) => [name, soundDollars(dollars[name])])) }
 }
 
-/** The line with a short name that the context manager puts before a result. */
-const HEADER = /^id=[0-9a-f]{8,}(?:\n|$)/
-
 /** A result as the tool gave it. */
 function withoutHeader(message: Message): Message {
   if (message.role !== 'toolResult' || !Array.isArray(message.content)) return message
   const first = message.content.findIndex((block) => block.type === 'text')
   const text = message.content[first]?.text
-  if (text === undefined || !HEADER.test(text)) return message
-  const content = message.content.map((block, index) => (index === first ? { ...block, text: text.replace(HEADER, '') } : block))
+  const header = text === undefined ? undefined : headerOf(text)
+  if (text === undefined || header === undefined) return message
+  const content = message.content.map((block, index) => (index === first ? { ...block, text: text.slice(header.length) } : block))
   return { ...message, content }
 }
 

@@ -1,4 +1,5 @@
 /** The last request compared with the agent's own messages, part by part: the text that the model got instead of the agent's. */
+import { isReference } from '../lines/index.ts'
 import { middleCut, wrapped } from './columns.ts'
 import { subject } from './names.ts'
 import { plain } from './terminal.ts'
@@ -126,10 +127,6 @@ function reasonFor(part: PartKind, kind: ChangeKind, text: string): string {
   if (part === 'call') return kind === 'removed' ? 'old: one line replaces it, where it still matters' : 'its arguments are old; the id brings them back'
   if (part === 'reasoning') return 'old reasoning'
   return kind === 'removed' ? 'left with its subject' : 'old: its beginning is kept'
-}
-
-function isReference(text: string): boolean {
-  return /^(?:toolcall_ref|file_ref|ref) /.test(text)
 }
 
 function sizeOf(parts: readonly Part[]): number {

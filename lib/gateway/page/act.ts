@@ -1,6 +1,7 @@
 /** The actions of a user on the page: pin, drop, bring back, look at a text, search. Answers are sentences for people. */
 import type { ContextManager } from '../../session/index.ts'
 import type { ObjectDocument, Version } from '../../../index.js'
+import { headerLine } from '../../lines/index.ts'
 import { escape, shortName, subject, tokens } from '../../ui/index.ts'
 import type { Conversation } from '../conversation.ts'
 import { shownText } from './look.ts'
@@ -65,7 +66,7 @@ async function bringBack(conversation: Conversation, manager: ContextManager, do
   const change = await manager.activate(document['xt/id'])
   if (!change.ok) return sentence(change.message)
   const text = change.content ?? document.content ?? ''
-  const isNew = conversation.tell(`id=${shortName(document['xt/id'])}\n${text}`)
+  const isNew = conversation.tell(`${headerLine(shortName(document['xt/id']))}\n${text}`)
   return isNew ? `${name} goes to the model with the next request.` : `${name} has been brought back already.`
 }
 
@@ -85,7 +86,7 @@ export async function open(conversation: Conversation, id: string): Promise<Open
   if (shown !== undefined && shown !== whole) texts.push({ label: 'as the model sees it', text: cut(shown) })
   texts.push(...(await changesOf(manager, document)))
   const size = whole === undefined ? 'no text' : `${tokens(whole.length / 4)} tokens`
-  return { name: nameOf(document), about: `${String(document['tool'] ?? document.type)} id=${shortName(document['xt/id'])}, ${size}`, texts }
+  return { name: nameOf(document), about: `${String(document['tool'] ?? document.type)} ${headerLine(shortName(document['xt/id']))}, ${size}`, texts }
 }
 
 /** Searches the outputs and files of a conversation's session. */
@@ -95,7 +96,7 @@ export async function searchIn(conversation: Conversation, query: string): Promi
   const hits = await manager.search(query, { limit: MOST_HITS, sessionId: conversation.id })
   if (hits.length === 0) return '<p class="dim">No output or file of this session has these words.</p>'
   const rows = hits.map(({ id, path, tool, line, snippet }) => {
-    const name = path ?? `${tool ?? 'output'} id=${shortName(id)}`
+    const name = path ?? `${tool ?? 'output'} ${headerLine(shortName(id))}`
     return `<li><button type="button" class="open" data-act="open" data-id="${escape(id)}">${escape(name)}</button> <span class="dim">line ${line}:</span> ${escape(snippet.trim())}</li>`
   })
   return `<ul>${rows.join('')}</ul>`

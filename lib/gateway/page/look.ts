@@ -2,6 +2,7 @@
 import { requestChanges, shortName, subject } from '../../ui/index.ts'
 import type { EngineMessage } from '../../core/index.ts'
 import { resultText } from '../../core/index.ts'
+import { isReference } from '../../lines/index.ts'
 import type { Held, RequestChanges } from '../../ui/index.ts'
 import type { Conversation } from '../conversation.ts'
 import { heldIn } from '../held.ts'
@@ -97,10 +98,6 @@ function formOf(text: string | undefined, whole: string): ShownForm {
   if (text === undefined) return 'line'
   if (text === whole) return 'full'
   return isReference(text) ? 'reference' : 'excerpt'
-}
-
-function isReference(text: string): boolean {
-  return text.startsWith('toolcall_ref ')
 }
 
 function isResult({ role }: EngineMessage): boolean {

@@ -4,6 +4,7 @@
  */
 import type { ContextManager } from '../../session/index.ts'
 import type { Edit, IncomingMessage, Plan, RollReceipt } from '../../../index.js'
+import { isReference } from '../../lines/index.ts'
 import { Driver, editedContent } from '../../projection/index.ts'
 import type { Landmark, News, Visible as Shown, When } from '../../projection/index.ts'
 import { appendsTools, CacheOdds, piCompaction } from '../../models/index.ts'
@@ -14,9 +15,6 @@ import type { BlockCache } from './block-cache.ts'
 import { openManager } from './engine.ts'
 import { bindingOf, modelCall } from './model-call.ts'
 import type { Compaction, PolicyMoment, Policy, PolicyName, Request, Setting } from './policy.ts'
-
-/** The start of the line that replaces an output. */
-const REFERENCE = 'toolcall_ref '
 
 /** A message as the model sees it now. */
 interface Visible {
@@ -303,7 +301,7 @@ export class Managed implements Policy {
       one.blocks = this.#blocks(one.entry, message)
       this.#changes.push({ leaf, key: edit.key, message })
       const lifetime = this.#lifetimes(edit)
-      const isAway = edit.kind === 'gone' || (edit.kind === 'result' && edit.text?.startsWith(REFERENCE) === true)
+      const isAway = edit.kind === 'gone' || (edit.kind === 'result' && isReference(edit.text ?? ''))
       if (lifetime !== undefined && isAway) lifetime.rolled ??= this.#call
     }
     if (leaf !== '') this.#points.set(leaf, { key: leaf, point: await this.#driver.point(plan) })
@@ -388,7 +386,7 @@ function hasLeft(message: Message): boolean {
 
 /** Returns what has become a reference no longer shows its file. */
 function onlyWhole(message: Message): (block: ReplayBlock) => ReplayBlock {
-  const reference = message.role === 'toolResult' && textOf(message).startsWith(REFERENCE)
+  const reference = message.role === 'toolResult' && isReference(textOf(message))
   return (block) => {
     if (!reference) return block
     const { path: _, ...rest } = block

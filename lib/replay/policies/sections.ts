@@ -1,5 +1,6 @@
 /** The canonical view, sent unchanged with every call: system prompt, metadata pool, chat, active content. */
 import type { ContextManager } from '../../session/index.ts'
+import { activeHeading } from '../../lines/index.ts'
 import { blocksOf, Calls, isSent, systemBlock, textBlock, textOf } from '../../recordings/index.ts'
 import type { FileEvent, Message, RecordedEntry, ReplayBlock } from '../../recordings/index.ts'
 import { openManager } from './engine.ts'
@@ -55,7 +56,7 @@ export class Sections implements Policy {
     const { metadataPool, chat, blocks } = await this.#manager.assemble()
     const pool = metadataPool === '' ? [] : [textBlock(metadataPool, 'metadata pool')]
     const messages = (chat as Message[]).flatMap((message) => blocksOf({ key: '', message }, this.#calls))
-    const active = blocks.map(({ id, content }) => textBlock(`ACTIVE_CONTENT id=${id}\n${content}`, 'active content'))
+    const active = blocks.map(({ id, content }) => textBlock(`${activeHeading(id)}\n${content}`, 'active content'))
     return { blocks: [this.#system, ...pool, ...messages, ...active], fixed: 1 }
   }
 

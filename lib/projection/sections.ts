@@ -1,5 +1,6 @@
 /** The specification's four sections as messages: for models without a prefix cache, and for harnesses that want them. */
 import type { Assembled } from '../../index.js'
+import { poolLineOf } from '../lines/index.ts'
 
 /** About how many tokens of pool lines a request shows besides those of active objects. */
 const POOL_TOKENS = 2000
@@ -58,7 +59,7 @@ function poolOf({ metadataPool, blocks }: Assembled): string {
   const shown = lines.map(() => false)
   for (let at = lines.length - 1; at >= 0; at -= 1) {
     const line = lines[at] as string
-    if (active.has(/^id=(\S+)/.exec(line)?.[1] ?? '')) shown[at] = true
+    if (active.has(poolLineOf(line)?.id ?? '')) shown[at] = true
     else if (left > 0) {
       left -= line.length + 1
       shown[at] = left >= 0
