@@ -1,0 +1,1 @@
+export declare function ownLines(code: string): string[]
