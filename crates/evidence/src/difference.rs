@@ -138,8 +138,11 @@ impl<'t> Comparison<'t> {
         let is_kept = |text: &String| {
             let Some(at) = self.new.find(text.as_str()).filter(|_| !text.is_empty()) else { return false };
             let is_once = self.new.rfind(text.as_str()) == Some(at);
-            let first = self.new[..at].matches('\n').count();
-            let last = self.new[..at + text.len() - 1].matches('\n').count();
+            // In bytes: the last one of the text may be the middle of a character.
+            let lines_before =
+                |end: usize| self.new.as_bytes()[..end].iter().filter(|byte| **byte == b'\n').count();
+            let first = lines_before(at);
+            let last = lines_before(at + text.len() - 1);
             is_once && kept.iter().any(|(start, end)| *start <= first && last < *end)
         };
         !replaced.is_empty() && replaced.iter().all(is_kept)

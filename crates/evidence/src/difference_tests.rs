@@ -169,6 +169,9 @@ fn lines_of_long_texts_are_counted_and_those_of_very_long_ones_are_not() {
 #[case::nothing("a\n", "b\n", &[], false)]
 #[case::an_empty_text("a\n", "b\n", &[""], false)]
 #[case::the_end_of_the_file("a\nb", "x\nb", &["b"], true)]
+#[case::a_last_character_of_two_bytes("a é\nb\n", "a é\nx\n", &["a é"], true)]
+#[case::a_last_character_of_four_bytes("a\n字😀\n", "x\n字😀\n", &["😀", "字😀"], true)]
+#[case::a_changed_line_that_ends_so("a é\n", "b é\n", &["é"], false)]
 fn replacement_touches_nothing_new(
     #[case] old: &str,
     #[case] new: &str,
