@@ -190,3 +190,16 @@ describe('two copies in one process', () => {
     expect(said).not.toContain('\n')
   })
 })
+
+test('a copy that is updated on the disk keeps the addon that it has loaded', async () => {
+  const said = await withTwoCopies(
+    ['1.0.0', '1.0.0'],
+    `
+    const { writeFileSync } = await import('node:fs')
+    const { sharedAddon } = await import(new URL('core/index.js', one))
+    const before = sharedAddon()
+    writeFileSync(new URL('../package.json', one), JSON.stringify({ type: 'module', version: '2.0.0' }))
+    console.log(sharedAddon() === before)`,
+  )
+  expect(said).toBe('true')
+})

@@ -97,14 +97,20 @@ export function loadAddon(root = packageRoot(), machine: Machine = process): Add
 const KEY = Symbol.for('pi-context-manager.native')
 const VERSION = Symbol.for('pi-context-manager.version')
 
+/** The addon once this copy of the package has asked for it: its version is compared once, and reading it takes longer than most calls. */
+let ofThisCopy: Addon | undefined
+
 /**
  * The addon that this process uses, loaded once. Two copies of the package in one process would open the same SQLite
  * file with two copies of SQLite, and closing one would drop the other's POSIX locks. So the first copy serves all.
- * `root` is the folder of the copy that asks.
  *
  * Throws {@link AddonError}, also if the addon that is loaded is that of another version.
  */
-export function sharedAddon(root = packageRoot()): Addon {
+export function sharedAddon(): Addon {
+  return (ofThisCopy ??= addonFor(packageRoot()))
+}
+
+function addonFor(root: string): Addon {
   const shared = globalThis as { [KEY]?: Addon; [VERSION]?: string | undefined }
   const named = process.env['NAPI_RS_NATIVE_LIBRARY_PATH']
   const [own, loaded] = [versionIn(root), shared[VERSION]]
