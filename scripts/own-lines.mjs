@@ -52,7 +52,7 @@ function visit(node, isSought, found) {
   }
 }
 
-/** The text of a literal, where `${}` stands for what is put in; undefined for anything else. */
+/** The text of a literal, where `${}` represents what is put in; undefined for anything else. */
 function textOf({ type, value, quasis }) {
   if (type === 'StringLiteral') return value
   return type === 'TemplateLiteral' ? quasis.map(({ cooked }) => cooked).join('${}') : undefined

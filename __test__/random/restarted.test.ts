@@ -28,7 +28,7 @@ const EDITS: readonly [name: string, event: Event][] = [
   ['a step back', { do: 'back', at: 0.8 }],
 ]
 
-/** What the host does before its edit: enough for several outputs to have left. */
+/** The host's steps before its edit: enough for several outputs to have left. */
 function* before(): Generator<Event> {
   for (let turn = 0; turn < TURNS; turn += 1) {
     yield { do: 'prompt', size: 2 }
