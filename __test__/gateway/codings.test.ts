@@ -116,7 +116,7 @@ describe('an unreadable answer', () => {
   test.each<[string, string | undefined, Buffer, RegExp]>([
     ['a coding that is not known', 'x-new', STREAM, /coding "x-new"/],
     ['one of two that is not known', 'gzip, x-new', gzip(STREAM), /coding "gzip, x-new"/],
-    ['gzip without the header', undefined, gzip(STREAM), /no stream of events/],
+    ['gzip without the header', undefined, gzip(STREAM), /neither a stream of events/],
     ['plain text with the header gzip', 'gzip', STREAM, /not in the coding "gzip"/],
     ['more codings than anybody nests', 'gzip, gzip, gzip, gzip, gzip', STREAM, /coding "gzip, gzip/],
   ])('%s is told once, and counted as a call without a bill', async (_name, header, bytes, sentence) => {
