@@ -44,7 +44,7 @@ function counting<T>(run: () => T): { copied: number; searched: number; result: 
 
 describe('lines', () => {
   test.each([1, 2, 3, 7, 64, 1000])('in pieces of %i bytes equal a split of all', (size) => {
-    const text = 'data: a\n\n: b\r\ndata: ü€𝄞\n\ndata:\nlast without end'
+    const text = 'data: a\n\n: b\r\ndata: ü€𝄞\n\ndata:\r\rdata: c\r\n\r\n\n\rlast without end'
     const got: string[] = []
     const lines = new Lines(({ bytes, isWhole, beginning }) => {
       expect([isWhole, beginning]).toEqual([true, bytes.toString('latin1', 0, 8)])
@@ -52,7 +52,7 @@ describe('lines', () => {
     }, true)
     for (const piece of pieces(Buffer.from(text), size)) lines.write(piece)
     lines.end()
-    expect(got).toEqual(text.split('\n'))
+    expect(got).toEqual(text.split(/\r\n|\r|\n/))
   })
 
   test.each([1, 4096, 65_536, 3 * MB])('of one that is too long, in pieces of %i bytes, the beginning and the end are kept, and the next one is whole', (size) => {
@@ -84,7 +84,8 @@ describe('lines', () => {
       }
       // Up to 8 MB a line is copied while its buffer grows; beyond, only its end moves.
       for (const length of [4 * MB, 32 * MB]) expect(work(2 * length)).toBeLessThan(2.2 * work(length) + MB)
-      expect(work(64 * MB)).toBeLessThan(4 * 64 * MB)
+      // Each byte is looked at for both ends of a line.
+      expect(work(64 * MB)).toBeLessThan(5 * 64 * MB)
     }
   })
 })
@@ -120,6 +121,29 @@ describe('the bill', () => {
     const reader = new AnswerReader(api)
     for (const piece of pieces(bytes, 16_384)) reader.write(piece)
     expect([reader.end().usage, reader.isRead]).toEqual([BILLED, true])
+  })
+
+  test.each<[string, (event: object) => string]>([
+    ['lines that end with a carriage return', (event) => `event: x\rdata: ${JSON.stringify(event)}\r\r`],
+    ['lines that end with both', (event) => `data: ${JSON.stringify(event)}\r\n\r\n`],
+    ['an object over several lines of data', (event) => `${JSON.stringify(event, null, 1).replace(/^/gm, 'data: ')}\n\n`],
+    ['the same with carriage returns', (event) => `${JSON.stringify(event, null, '\t').replace(/^/gm, 'data:')}\r\n\r\n`.replace(/\r?\n/g, '\r')],
+    ['a mark of UTF-8', (event) => `\ufeffdata: ${JSON.stringify(event)}\n\n`],
+    ['events without lines between them', (event) => `data: ${JSON.stringify(event)}\ndata: ${JSON.stringify({ type: 'ping' })}\n`],
+  ])('is read from %s', (_name, written) => {
+    const usage = { input_tokens: 5, cache_read_input_tokens: 11, cache_creation_input_tokens: 7, output_tokens: 30 }
+    const bytes = Buffer.from(written({ type: 'message_start', message: { usage } }) + written({ type: 'content_block_delta', delta: { text: 'a {"usage" ü' } }) + 'data: [DONE]\n\n')
+    for (const size of [1, 2, 5, 17, bytes.length]) {
+      const reader = new AnswerReader('messages')
+      for (const piece of pieces(bytes, size)) reader.write(piece)
+      expect([size, reader.end().usage]).toEqual([size, { input: 5, cacheRead: 11, cacheWrite: 7, output: 30 }])
+    }
+  })
+
+  test('a number that no JavaScript number holds does not count', () => {
+    const reader = new AnswerReader('messages')
+    reader.write(Buffer.from('data: {"usage":{"input_tokens":1e400,"output_tokens":30}}\n\n'))
+    expect(reader.end().usage).toEqual({ input: 0, cacheRead: 0, cacheWrite: 0, output: 30 })
   })
 
   test('figures in a text are no figures', () => {

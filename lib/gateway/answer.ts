@@ -4,7 +4,8 @@
  */
 import { isFields, textOf } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
-import { Lines } from './lines.ts'
+import { Gathered } from './gather.ts'
+import { Lines, LONGEST_LINE } from './lines.ts'
 import type { StreamLine } from './lines.ts'
 import type { Api } from './request.ts'
 import { isRecallCall } from './recall-tool.ts'
@@ -44,6 +45,8 @@ export class AnswerReader {
   #transformations: Fields[] = []
   readonly #recalls: string[] = []
   #isRead = false
+  /** The beginning of an event whose object goes over several lines of data; undefined if none has begun. */
+  #begun: Gathered | undefined
 
   constructor(api: Api) {
     this.#api = api
@@ -61,6 +64,7 @@ export class AnswerReader {
       if (first === undefined) return
       // Some providers name no type of content, or a wrong one.
       this.#lines = first === BRACE || first === BRACKET ? new Lines((line) => this.#whole(line), false) : new Lines((line) => this.#event(line), true)
+      return this.#lines.write(bytes.subarray(bytes.indexOf(first)))
     }
     this.#lines.write(bytes)
   }
@@ -68,15 +72,36 @@ export class AnswerReader {
   /** Returns what the answer has said. */
   end(): Answered {
     this.#lines?.end()
+    this.#finish()
     this.#lines = undefined
     return { usage: this.#usage, transformations: this.#transformations, recalls: this.#recalls }
   }
 
   #event({ bytes, isWhole, beginning }: StreamLine): void {
-    if (!beginning.startsWith('data:')) return
+    if (!beginning.startsWith('data:')) {
+      // An empty line ends an event.
+      if (bytes.length === 0) this.#finish()
+      return
+    }
     this.#isRead = true
     if (!isWhole) return this.#takeEnd(bytes)
+    if (this.#begun !== undefined || isOpen(bytes)) return this.#go(bytes.subarray('data:'.length))
     if (WORTH.some((word) => bytes.includes(word))) this.#take(bytes.toString('utf8', 'data:'.length))
+  }
+
+  /** Takes one of several lines of an event. */
+  #go(line: Buffer): void {
+    this.#begun ??= new Gathered()
+    if (this.#begun.size + line.length > LONGEST_LINE) return
+    this.#begun.add(line)
+    this.#begun.add(SPACE)
+  }
+
+  /** Ends an event of several lines. */
+  #finish(): void {
+    const all = this.#begun?.bytes
+    this.#begun = undefined
+    if (all !== undefined && WORTH.some((word) => all.includes(word))) this.#take(all.toString('utf8'))
   }
 
   #whole({ bytes, isWhole }: StreamLine): void {
@@ -114,7 +139,7 @@ export class AnswerReader {
 
   /** Gemini counts what was cached in the prompt, and the model's thoughts apart from the answer. Zeros come before the last figures. */
   #billGemini(given: Fields): void {
-    const count = (name: string): number => (typeof given[name] === 'number' && given[name] >= 0 ? given[name] : 0)
+    const count = (name: string): number => (isCount(given[name]) ? given[name] : 0)
     const prompt = count('promptTokenCount') + count('toolUsePromptTokenCount')
     if (prompt === 0) return
     const cacheRead = Math.min(prompt, count('cachedContentTokenCount'))
@@ -124,7 +149,7 @@ export class AnswerReader {
   #bill(given: Fields): void {
     const before = this.#usage
     // No provider bills less than nothing; such a figure is damaged.
-    const count = (name: string, fields: Fields = given): number | undefined => (typeof fields[name] === 'number' && fields[name] >= 0 ? fields[name] : undefined)
+    const count = (name: string, fields: Fields = given): number | undefined => (isCount(fields[name]) ? fields[name] : undefined)
     if (this.#api === 'messages') {
       // Later events repeat what has changed.
       const cacheWrite = count('cache_creation_input_tokens') ?? before?.cacheWrite ?? 0
@@ -156,7 +181,20 @@ const FIGURES = ['input_tokens', 'output_tokens', 'prompt_tokens', 'completion_t
 /** In characters, with the space before it. */
 const LONGEST_USAGE = 4096
 
+const SPACE = Buffer.from(' ')
+
+/** True if a line of data begins an object or a list and does not end it. */
+function isOpen(line: Buffer): boolean {
+  let [from, to] = ['data:'.length, line.length - 1]
+  while (from < to && SPACES.has(line[from] as number)) from += 1
+  while (to > from && SPACES.has(line[to] as number)) to -= 1
+  const [first, last] = [line[from], line[to]]
+  return (first === BRACE || first === BRACKET) && (from === to || (last !== END_BRACE && last !== END_BRACKET))
+}
+
 const BRACE = 0x7b
+const END_BRACE = 0x7d
+const END_BRACKET = 0x5d
 
 /** Gemini's streams without `alt=sse` are one list. */
 const BRACKET = 0x5b
@@ -180,6 +218,11 @@ function objectAt(text: string, from: number): Fields | undefined {
     return eventsIn(text.slice(from + start - 1, at + 1))[0]
   }
   return undefined
+}
+
+/** True for a number of tokens. A number too large for JavaScript is damaged. */
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value < Infinity
 }
 
 /** The events of a text: it is one, or a list of them. */

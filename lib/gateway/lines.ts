@@ -30,6 +30,10 @@ export class Lines {
   #held = new Gathered()
   #beginning = ''
   #isWhole = true
+  /** The place of the next carriage return in the piece; -1 if there is none. */
+  #return = -1
+  /** The last piece has ended with a carriage return. */
+  #isReturned = false
 
   /** `isSplit`: false if all that comes is one line. */
   constructor(take: (line: StreamLine) => void, isSplit: boolean) {
@@ -40,9 +44,16 @@ export class Lines {
   /** Takes the next bytes. */
   write(piece: Buffer): void {
     let from = 0
-    for (let end = this.#endIn(piece, 0); end >= 0; end = this.#endIn(piece, from)) {
+    // A carriage return at the end of the last piece may belong to this line feed: both are one end.
+    if (this.#isReturned && piece[0] === NEWLINE) from = 1
+    if (piece.length > 0) this.#isReturned = false
+    this.#return = this.#isSplit ? piece.indexOf(RETURN) : -1
+    for (let end = this.#endIn(piece, from); end >= 0; end = this.#endIn(piece, from)) {
       this.#finish(piece.subarray(from, end))
       from = end + 1
+      if (piece[end] !== RETURN) continue
+      if (from === piece.length) this.#isReturned = true
+      else if (piece[from] === NEWLINE) from += 1
     }
     if (from < piece.length) this.#hold(from === 0 ? piece : piece.subarray(from))
   }
@@ -52,8 +63,14 @@ export class Lines {
     if (this.#held.size > 0) this.#finish(EMPTY)
   }
 
+  /** The end of the line in a piece: a line feed, a carriage return, or both; -1 if it is not there. */
   #endIn(piece: Buffer, from: number): number {
-    return this.#isSplit ? piece.indexOf(NEWLINE, from) : -1
+    if (!this.#isSplit) return -1
+    if (this.#return >= 0 && this.#return < from) this.#return = piece.indexOf(RETURN, from)
+    // Each byte is looked at once, also where one of the two never comes.
+    const next = this.#return < 0 ? piece.indexOf(NEWLINE, from) : piece.subarray(from, this.#return).indexOf(NEWLINE)
+    if (this.#return < 0) return next
+    return next < 0 ? this.#return : from + next
   }
 
   #hold(piece: Buffer): void {
@@ -82,4 +99,5 @@ export class Lines {
 }
 
 const NEWLINE = 10
+const RETURN = 13
 const EMPTY = Buffer.alloc(0)
