@@ -261,7 +261,9 @@ impl Inner {
                 } else {
                     request.model.clone()
                 };
-                if let Some(reported) = input_tokens(message) {
+                // An earlier answer's request had text that has left since.
+                let is_same = !taking.arrival.is_read_again() || !request.segments.is_shortened();
+                if let Some(reported) = input_tokens(message).filter(|_| is_same) {
                     request.accounting.learn(&model, request.segments.tokens(), reported);
                 }
                 // It was priced by the cache that it met, which says nothing about that of the next one.

@@ -122,7 +122,7 @@ impl Ledger {
         let worth = |cut: &Cut| {
             let affords = is_free || cut.gain > 0.0 || self.affords(cut.most, policy);
             if affords {
-                cut.rent + cut.gain - (policy.times * cut.cost + cut.lost) * part
+                cut.rent + cut.gain - (policy.asked_times() * cut.cost + cut.lost) * part
             } else {
                 f64::NEG_INFINITY
             }
@@ -133,7 +133,7 @@ impl Ledger {
         }
         let reason = match best {
             Cut { cost, .. } if cost <= 0.0 => RollReason::Free,
-            Cut { cost, rent, lost, gain, .. } if rent + gain >= policy.times * cost + lost => {
+            Cut { cost, rent, lost, gain, .. } if rent + gain >= policy.asked_times() * cost + lost => {
                 RollReason::Pays
             }
             _ => RollReason::Pressure,

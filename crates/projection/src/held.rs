@@ -72,7 +72,8 @@ impl Ledger {
             return Because::Bound;
         }
         let pays = |lost: fn(&Cut) -> f64| {
-            self.cuts(policy).any(|cut| cut.rent + cut.gain >= (policy.times * cut.cost + lost(&cut)) * part)
+            self.cuts(policy)
+                .any(|cut| cut.rent + cut.gain >= (policy.asked_times() * cut.cost + lost(&cut)) * part)
         };
         match () {
             () if pays(|cut| cut.lost) => Because::Debt,
@@ -87,7 +88,7 @@ impl Ledger {
         let part = policy.asked_part(total);
         let price = policy.prices.read * policy.price_steps.factor_at(total);
         let calls = self.cuts(policy).filter_map(|cut| {
-            let missing = (policy.times * cut.cost + cut.lost) * part - cut.rent - cut.gain;
+            let missing = (policy.asked_times() * cut.cost + cut.lost) * part - cut.rent - cut.gain;
             let affordable = self.calls_until_affordable(cut.most, policy)?;
             Some((missing / (cut.removed as f64 * price)).max(affordable).ceil().max(1.0))
         });

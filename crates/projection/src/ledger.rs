@@ -281,6 +281,11 @@ impl Ledger {
         }
     }
 
+    /// True if rolls have made the request shorter than it came.
+    pub fn is_shortened(&self) -> bool {
+        self.removed > 0
+    }
+
     /// Number of items.
     pub fn len(&self) -> usize {
         self.items.len()

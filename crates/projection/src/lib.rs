@@ -66,7 +66,7 @@ pub use items::Item;
 pub use ledger::{Charge, Ledger};
 pub use need::{Curve, DEAD_CACHE, Need, Stay, Stays};
 pub use objects::Objects;
-pub use policy::{DEBT_CAP, LONG_SLACK, Policy, SLACK, TIMES};
+pub use policy::{DEBT_CAP, LONG_SLACK, Policy, SLACK, TIMES, TIMES_IN_TURN};
 pub use prices::{PriceStep, PriceSteps, Prices};
 pub use provider::{Binding, Reach};
 pub use request::messages::Accounting;

@@ -16,15 +16,14 @@
 //! age + 1 >= (lambda * a * (n / 1000)^c * F / (r * s))^(1/b)
 //! ```
 //!
+//! A token is one that the model counts: [`Need::density`] of them for each that the ledger estimates.
+//!
 //! `lambda` weighs a missed use against a token: it costs a user who waits, and a model that continues from memory.
 
-use super::{Binding, DEBT_CAP, LONG_SLACK, Prices, SLACK, TIMES};
+use super::{Binding, DEBT_CAP, LONG_SLACK, Prices, SLACK, TIMES, TIMES_IN_TURN};
 
 /// The factor by which a token costs more with a dead cache, where it is written again and not read.
 pub const DEAD_CACHE: f64 = 4.0;
-
-/// Code and the output of tools have about 3 chars a token; the ledger's estimate has 4.
-const TOKENS_PER_ESTIMATED: f64 = 4.0 / 3.0;
 
 /// The exponent with which use falls with age: the same for all kinds.
 pub const FADING: f64 = 1.3;
@@ -58,6 +57,8 @@ pub struct Need {
     pub prices: Prices,
     /// The weight of a missed use, as a multiple of the cost of getting the text back. Larger numbers keep text longer.
     pub lambda: f64,
+    /// The tokens that the model counts for each token that the ledger estimates.
+    pub density: f64,
 }
 
 impl Need {
@@ -65,6 +66,10 @@ impl Need {
     /// long session, the model returns more often to what it has seen; in a short one, few calls are left that could.
     /// docs/economics.md shows the front on which these values lie.
     pub const LAMBDAS: [(u64, f64); 2] = [(0, 3.0), (40, 4.5)];
+
+    /// The density while a model has reported nothing: code and the output of tools have about 3 chars a token, and the ledger's
+    /// estimate has 4.
+    pub const USUAL_DENSITY: f64 = 4.0 / 3.0;
 
     /// The fraction of it if only outputs and arguments can leave: for the same cost, these have to leave sooner.
     pub const OF_OUTPUTS: f64 = 0.42;
@@ -94,7 +99,7 @@ impl Need {
             return u64::MAX;
         }
         let price = self.prices.read * if cache_dead { DEAD_CACHE } else { 1.0 };
-        let rent = price * saved_tokens as f64 * TOKENS_PER_ESTIMATED;
+        let rent = price * saved_tokens as f64 * self.density;
         let calls = (wanted / rent).powf(1.0 / FADING).ceil();
         // Converting a float to an integer saturates, and gives 0 for NaN.
         (calls as u64).saturating_sub(1).max(1)
@@ -113,7 +118,7 @@ impl Need {
         let rent = self.prices.read
             * saved_tokens as f64
             * if saved_tokens == 0 { 0.0 } else { (stale - age) as f64 };
-        (needed / TOKENS_PER_ESTIMATED - rent).max(0.0)
+        (needed / self.density - rent).max(0.0)
     }
 }
 
@@ -164,6 +169,11 @@ impl Stays {
         if self.debt_cap().is_infinite() { 1.0 } else { TIMES }
     }
 
+    /// The same in the middle of a turn.
+    pub(crate) fn times_in_turn(&self) -> f64 {
+        if self.debt_cap().is_infinite() { 1.0 } else { TIMES_IN_TURN }
+    }
+
     /// The cost of rolls beyond that share that is allowed, in fresh input tokens.
     pub(crate) fn slack(&self, binding: Binding, prices: Prices) -> f64 {
         let is_long = binding.is_strict() && prices.write >= LONG_WRITE;
@@ -209,8 +219,12 @@ mod tests {
     fn debt_cap_has_a_default() {
         let of = |debt_cap| Stays { debt_cap, ..Stays::default() }.debt_cap();
         assert_eq!([of(None), of(Some(0.5))], [DEBT_CAP, 0.5]);
-        let times = |debt_cap| Stays { debt_cap, ..Stays::default() }.times();
-        assert_eq!([times(None), times(Some(0.0)), times(Some(f64::INFINITY))], [TIMES, TIMES, 1.0]);
+        let times = |debt_cap| {
+            let stays = Stays { debt_cap, ..Stays::default() };
+            (stays.times(), stays.times_in_turn())
+        };
+        let usual = (TIMES, TIMES_IN_TURN);
+        assert_eq!([times(None), times(Some(0.0)), times(Some(f64::INFINITY))], [usual, usual, (1.0, 1.0)]);
     }
 
     #[rstest]

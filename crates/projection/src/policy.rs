@@ -1,7 +1,7 @@
 //! The inputs of a decision besides the ledger.
 
 use super::prices::Prices;
-use super::{Binding, PriceSteps, Reach};
+use super::{Binding, Need, PriceSteps, Reach};
 
 /// The share of what the client's own requests would have cost that rolls may have cost more than they have saved so far. It
 /// bounds how far a session can fall behind one in which nothing ever leaves.
@@ -19,6 +19,9 @@ pub const LONG_SLACK: f64 = 20_000.0;
 /// two is the least that keeps short sessions from rolls that they don't earn back.
 pub const TIMES: f64 = 2.0;
 
+/// The same in the middle of a turn: there, a roll is judged by fewer calls, and a user who speaks after a pause may make it free.
+pub const TIMES_IN_TURN: f64 = 3.0;
+
 /// The inputs of a decision besides the ledger.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
@@ -30,6 +33,8 @@ pub struct Policy {
     pub binding: Binding,
     /// The weight of a missed use ([`crate::Need::lambda`]); decides what reasoning behind a cut is worth.
     pub lambda: f64,
+    /// The tokens that the model counts for each token that the ledger estimates ([`crate::Need::density`]).
+    pub density: f64,
     /// The distance within which the provider finds a cached prefix.
     pub reach: Reach,
     /// The share of what the client's own requests would have cost that rolls may have cost more than they have saved
@@ -39,6 +44,8 @@ pub struct Policy {
     pub slack: f64,
     /// The number of times its price that the text of a roll must have paid ([`TIMES`]).
     pub times: f64,
+    /// The same in the middle of a turn ([`TIMES_IN_TURN`]).
+    pub times_in_turn: f64,
     /// The provider's cache is gone: idle for too long, another model, a compaction by the host, a rebuilt request. Everything
     /// stale can leave for free.
     pub cache_dead: bool,
@@ -68,10 +75,12 @@ impl Policy {
             price_steps: PriceSteps::default(),
             binding: Binding::None,
             lambda: 0.0,
+            density: Need::USUAL_DENSITY,
             reach: Reach::AnyPrefix,
             debt_cap: f64::INFINITY,
             slack: 0.0,
             times: 1.0,
+            times_in_turn: 1.0,
             cache_dead: false,
             kept: 1.0,
             context_window: 0,
@@ -81,6 +90,11 @@ impl Policy {
             at_user_turn: false,
             turn_is_over: false,
         }
+    }
+
+    /// The number of times its price that the text of a roll must have paid now.
+    pub(super) fn asked_times(&self) -> f64 {
+        if self.at_user_turn || self.turn_is_over { self.times } else { self.times_in_turn }
     }
 
     /// The required fraction of the price at this fill: 1 up to `soft`, 0 from `hard` on, linear in between.

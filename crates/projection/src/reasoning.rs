@@ -100,7 +100,7 @@ impl Ledger {
         if !policy.binding.is_strict() {
             return lost;
         }
-        let need = Need { prices: policy.prices, lambda: policy.lambda };
+        let need = Need { prices: policy.prices, lambda: policy.lambda, density: policy.density };
         for (place, (chars, since)) in self.reasoning.blocks.range(from..to) {
             if self.stale.contains_key(place) {
                 continue;

@@ -2,6 +2,7 @@
 
 use context_engine::{Call, Edit, Engine, IncomingMessage, Options, Plan, Stays};
 use context_model::id::SessionId;
+use context_model::object::Status;
 use context_model::tokens;
 use context_projection::{Binding, Curve, Need, Prices};
 use rstest::rstest;
@@ -28,12 +29,18 @@ fn is_reference(plan: &Plan, id: &str) -> bool {
 
 /// The age from which on an output may leave on a dead cache.
 fn dead_age(output: &str) -> u64 {
+    dead_age_at(output, Need::USUAL_DENSITY)
+}
+
+/// The same on a model that counts `density` tokens for each estimated one.
+fn dead_age_at(output: &str, density: f64) -> u64 {
     let tokens = |text: &str| tokens::estimate(text) as u64;
     let whole = tokens(&format!("id=01234567\n{output}"));
     let saved = whole - tokens("toolcall_ref id=01234567 tool=read status=ok");
     let need = Need {
         lambda: Need::lambda_after(0, Binding::None) * Need::OF_OUTPUTS,
         prices: Prices::new(0.1, 1.25),
+        density,
     };
     need.age_at(need.wanted(Curve::TOOL, whole * 4), saved, true)
 }
@@ -90,6 +97,54 @@ async fn output_is_whole_until_it_is_old_and_then_a_reference(#[values(Memory, S
     let plan = chat.advance_after_a_pause().await;
     let [write] = &arguments_of(&plan)[..] else { panic!("{:?}", plan.edits) };
     assert!(write.args["content"].as_str().unwrap().starts_with("[collapsed #"), "{:?}", write.args);
+}
+
+/// Makes a call; its answer reports this many times the tokens that its request is estimated to have.
+async fn run_counted(chat: &mut Chat, id: &str, output: &str, times: u64) {
+    let reported = times * chat.advance().await.context_tokens;
+    let call = json!({ "type": "toolCall", "id": id, "name": "read", "arguments": { "path": id } });
+    let usage = json!({ "input": reported, "cacheRead": 0, "cacheWrite": 0 });
+    chat.say(json!({ "role": "assistant", "content": [call], "timestamp": chat.now_ms, "usage": usage }));
+    chat.reports(id, "read", json!({ "path": id }), output, Status::Ok).await;
+}
+
+#[rstest]
+#[case::dense(3, 3.0)]
+#[case::sparse(1, Need::USUAL_DENSITY)]
+#[case::implausible(7, Need::USUAL_DENSITY)]
+#[tokio::test(flavor = "multi_thread")]
+async fn output_leaves_sooner_where_the_model_counts_more_tokens(#[case] times: u64, #[case] density: f64) {
+    let bench = Bench::new(Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    chat.user("look");
+    run_counted(&mut chat, "call_1", &output(), times).await;
+    let mut age = 0;
+    while !is_reference(&chat.advance_after_a_pause().await, "call_1") {
+        make_calls(&mut chat, 1).await;
+        age += 1;
+    }
+    assert_eq!(age, dead_age_at(&output(), density));
+}
+
+/// Earlier requests had the output that has left since, so that their tokens say nothing of what is visible now.
+#[tokio::test(flavor = "multi_thread")]
+async fn resumed_session_counts_tokens_as_before() {
+    let bench = Bench::new(Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    chat.user(&output());
+    run_counted(&mut chat, "call_1", &output(), 2).await;
+    for number in 2.. {
+        run_counted(&mut chat, &format!("call_{number}"), "made", 1).await;
+        if is_reference(&chat.advance_after_a_pause().await, "call_1") {
+            break;
+        }
+    }
+    chat.done();
+    let last = chat.advance().await.context_tokens;
+    chat.engine.close().await.unwrap();
+    chat.engine = bench.open("s").await;
+    let again = chat.reads_again().await.context_tokens;
+    assert!(last.abs_diff(again) * 20 < last, "{last} and {again}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

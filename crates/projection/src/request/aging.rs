@@ -30,7 +30,7 @@ impl Segments {
         let Prices { read, write } = policy.prices;
         // Above a step in the price, keeping text costs more.
         let prices = Prices { read: read * factor, write: write * factor };
-        let need = Need { prices, lambda: self.lambda() };
+        let need = Need { prices, lambda: self.lambda(), density: policy.density };
         if self.need.replace(need) != Some(need) {
             (0..self.segments.len()).for_each(|place| self.judge(place, objects));
         }

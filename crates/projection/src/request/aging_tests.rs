@@ -20,7 +20,7 @@ fn lines(first: usize, last: usize) -> ShownLines {
 pub(super) fn judged() -> Segments {
     let mut segments = Segments::default();
     segments.set_shortens(true);
-    segments.need = Some(Need { prices: Prices::default(), lambda: 1.0 });
+    segments.need = Some(Need { prices: Prices::default(), lambda: 1.0, density: Need::USUAL_DENSITY });
     segments
 }
 

@@ -203,9 +203,11 @@ impl Answer {
         let mut request = Request::default();
         request.segments.set_shortens(true);
         request.segments.stays.thinking = self.thinking;
-        request.segments.need = Some(Need { prices: Prices::default(), lambda: 1.0 });
+        request.segments.need =
+            Some(Need { prices: Prices::default(), lambda: 1.0, density: Need::USUAL_DENSITY });
         request.segments.set_binding(self.binding, false);
-        request.segments.need = Some(Need { prices: Prices::default(), lambda: 1.0 });
+        request.segments.need =
+            Some(Need { prices: Prices::default(), lambda: 1.0, density: Need::USUAL_DENSITY });
         request.push_user("u", &json!({ "content": "go" }), true, objects);
         let content = json!([
             { "type": "thinking", "thinking": "hm ".repeat(100), "thinkingSignature": self.signature },

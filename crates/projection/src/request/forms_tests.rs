@@ -116,7 +116,7 @@ fn segment_becomes_a_shorter_reference_by_itself() {
     let objects = TestObjects::default();
     let mut segments = two_answers(&objects);
     assert_eq!(segments.alone(2, &objects), None, "nothing was judged yet");
-    segments.need = Some(Need { prices: Prices::default(), lambda: 0.0 });
+    segments.need = Some(Need { prices: Prices::default(), lambda: 0.0, density: Need::USUAL_DENSITY });
     assert_eq!(segments.alone(2, &objects), Some((2, Form::Reference)));
     assert_eq!(segments.alone(1, &objects), None, "the arguments are short");
     let reference = size_in(&segments.segments[2], Form::Reference);

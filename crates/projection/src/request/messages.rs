@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use context_model::tokens;
 use serde_json::{Value, json};
 
+use crate::Need;
+
 /// A text field; empty if it is missing.
 pub fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
@@ -95,13 +97,23 @@ pub fn lines_of(message: &Value) -> Vec<&str> {
 /// The weight with which each new observation enters the factor.
 const WEIGHT: f64 = 0.3;
 
-/// A factor outside this range means that the report counts something else (only new tokens, say).
-const PLAUSIBLE: std::ops::RangeInclusive<f64> = 0.4..=2.5;
+/// A factor outside this range means that the report counts something else (only new tokens, say). Where reasoning is sent encrypted,
+/// a request has up to 4 tokens for each that is estimated.
+const PLAUSIBLE: std::ops::RangeInclusive<f64> = 0.4..=6.0;
+
+/// The density follows the factor once they differ by more than this share, because a new one judges all of a request again.
+const STEP: f64 = 0.1;
 
 /// The factor from estimated to reported tokens, for each model.
 #[derive(Clone, Debug, Default)]
 pub struct Accounting {
-    factors: HashMap<String, f64>,
+    models: HashMap<String, Counted>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    factor: f64,
+    density: f64,
 }
 
 impl Accounting {
@@ -112,13 +124,23 @@ impl Accounting {
         if !PLAUSIBLE.contains(&seen) {
             return;
         }
-        let factor = self.factors.entry(model.to_owned()).or_insert(seen);
+        let Counted { factor, density } =
+            self.models.entry(model.to_owned()).or_insert(Counted { factor: seen, density: seen });
         *factor += (seen - *factor) * WEIGHT;
+        if (*factor / *density - 1.0).abs() > STEP {
+            *density = *factor;
+        }
     }
 
     /// The factor of a model; 1 while nothing was reported.
     pub fn factor(&self, model: &str) -> f64 {
-        self.factors.get(model).copied().unwrap_or(1.0)
+        self.models.get(model).map_or(1.0, |counted| counted.factor)
+    }
+
+    /// About the same factor, for the cost of keeping text ([`Need::density`]): it changes only now and then, and is never below
+    /// the usual one, because the curves of need were fitted with that.
+    pub fn density(&self, model: &str) -> f64 {
+        self.models.get(model).map_or(Need::USUAL_DENSITY, |counted| counted.density.max(Need::USUAL_DENSITY))
     }
 }
 
@@ -189,6 +211,30 @@ mod tests {
             let message = json!({ "role": "custom", "content": content });
             assert_eq!(lines_of_ours(&message), ["first", "second"]);
         }
+    }
+
+    /// The density stays while the factor moves little, and follows it at once where it moves more.
+    #[test]
+    fn density_follows_the_factor_in_steps() {
+        let mut accounting = Accounting::default();
+        assert_eq!(accounting.density("m"), Need::USUAL_DENSITY);
+        for (reported, factor, density) in [
+            (3_600, 3.6, 3.6),
+            (4_000, 3.72, 3.6),
+            (4_400, 3.924, 3.6),
+            (5_000, 4.2468, 4.2468),
+            (6_001, 4.2468, 4.2468),
+        ] {
+            accounting.learn("m", 1_000, reported);
+            assert!((accounting.factor("m") - factor).abs() < 1e-9, "{reported}: {}", accounting.factor("m"));
+            assert!(
+                (accounting.density("m") - density).abs() < 1e-9,
+                "{reported}: {}",
+                accounting.density("m")
+            );
+        }
+        accounting.learn("terse", 1_000, 500);
+        assert_eq!((accounting.factor("terse"), accounting.density("terse")), (0.5, Need::USUAL_DENSITY));
     }
 
     #[test]

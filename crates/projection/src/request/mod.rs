@@ -82,6 +82,7 @@ impl Request {
             price_steps: call.price_steps.scaled(factor),
             binding: call.binding,
             lambda: self.segments.lambda(),
+            density: self.accounting.density(&call.model),
             reach: match (call.lookback_blocks, call.lookback_endings) {
                 (Some(blocks), _) => Reach::Blocks(blocks),
                 (None, Some(endings)) => Reach::Endings(endings),
@@ -91,6 +92,7 @@ impl Request {
             // The ledger counts estimated tokens, and the slack is of the model's own.
             slack: self.segments.stays.slack(call.binding, call.prices) / factor,
             times: self.segments.stays.times(),
+            times_in_turn: self.segments.stays.times_in_turn(),
             turn_is_over: self.segments.turn_is_over,
             cache_dead: idle || switched || kept == 0.0,
             kept,
@@ -242,6 +244,8 @@ mod tests {
             debt_cap: 0.25,
             slack: crate::SLACK / 2.0,
             times: crate::TIMES,
+            times_in_turn: crate::TIMES_IN_TURN,
+            density: 2.0,
             context_window: 100_000,
             only_at_user_turn: true,
             at_user_turn: true,

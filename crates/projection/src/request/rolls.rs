@@ -269,6 +269,11 @@ pub fn entry_of(request: &Request, shape: &Shape) -> RollEntry {
 }
 
 impl Segments {
+    /// True if rolls have made the request shorter than it came.
+    pub fn is_shortened(&self) -> bool {
+        self.ledger.is_shortened()
+    }
+
     /// Returns what a segment consists of.
     pub(super) fn kind(&self, place: usize) -> &SegmentKind {
         &self.segments[place].kind

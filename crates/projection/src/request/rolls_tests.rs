@@ -32,7 +32,8 @@ fn lines_that_had_left_leave_again_where_there_are_any() {
 fn restored_result_is_held_in_a_later_process() {
     let objects = TestObjects::default();
     let mut request = Request::default();
-    request.segments.need = Some(crate::Need { prices: Prices::default(), lambda: 1.0 });
+    request.segments.need =
+        Some(crate::Need { prices: Prices::default(), lambda: 1.0, density: crate::Need::USUAL_DENSITY });
     for name in ["a", "b"] {
         request.segments.push_result(name, result(name, &[]), &objects);
     }

@@ -2,6 +2,7 @@
 
 use context_projection::{
     Binding, DEBT_CAP, Item, Ledger, Policy, PriceStep, PriceSteps, Prices, Reach, Roll, SLACK, TIMES,
+    TIMES_IN_TURN,
 };
 use proptest::prelude::*;
 use rstest::rstest;
@@ -255,13 +256,13 @@ proptest! {
         debt_cap in prop_oneof![Just(DEBT_CAP), 0.0..0.3_f64],
         kept in prop_oneof![Just(1.0), 0.01..1.0_f64],
         slack in prop_oneof![Just(0.0), Just(SLACK), 0.0..2_000.0_f64],
-        times in prop_oneof![Just(1.0), Just(TIMES)],
+        times in prop_oneof![Just(1.0), Just(TIMES), Just(TIMES_IN_TURN)],
     ) {
         let (mut ledger, mut untouched) = (Ledger::new(1_000), Ledger::new(1_000));
         let (mut ours, mut theirs) = (0.0, 0.0);
         for step in steps {
             let cache_dead = step.cache_dead;
-            let policy = Policy { debt_cap, slack, times, reach, cache_dead, kept, ..Policy::new(Prices::new(read, 1.25)) };
+            let policy = Policy { debt_cap, slack, times, times_in_turn: times, reach, cache_dead, kept, ..Policy::new(Prices::new(read, 1.25)) };
             for at in &step.stale {
                 ledger.set_stale(at.index(ledger.len().max(1)), true);
             }

@@ -6,7 +6,7 @@ use rstest::rstest;
 
 /// Returns the age at which text of this many chars is stale, if all of its estimated tokens are saved.
 fn age(curve: Curve, chars: u64, cache_dead: bool) -> u64 {
-    stale_age(&Need { lambda: 8.0, prices: Prices::UNKNOWN }, curve, chars, chars / 4, cache_dead)
+    stale_age(&need_with(8.0, Prices::UNKNOWN), curve, chars, chars / 4, cache_dead)
 }
 
 fn stale_age(need: &Need, curve: Curve, chars: u64, saved: u64, cache_dead: bool) -> u64 {
@@ -14,7 +14,7 @@ fn stale_age(need: &Need, curve: Curve, chars: u64, saved: u64, cache_dead: bool
 }
 
 fn need_with(lambda: f64, prices: Prices) -> Need {
-    Need { lambda, prices }
+    Need { lambda, prices, density: Need::USUAL_DENSITY }
 }
 
 /// `30 calls * (n / 1000)^-0.42` of docs/economics.md, and a third of that on a dead cache.
@@ -36,6 +36,17 @@ fn long_outputs_leave_first(#[case] chars: u64, #[case] warm: u64, #[case] dead:
 #[case::a_users_text(Curve::USER, 2_000, 12)]
 fn each_kind_has_its_curve(#[case] curve: Curve, #[case] chars: u64, #[case] calls: u64) {
     assert_eq!(age(curve, chars, false), calls);
+}
+
+/// Text of 1,000 chars costs more to keep, and leaves sooner, on a model that counts more tokens for it.
+#[rstest]
+#[case::three_as_usual(Need::USUAL_DENSITY, 30)]
+#[case::two(2.0, 22)]
+#[case::one_and_a_bit(3.6, 14)]
+#[case::less_than_one(6.0, 9)]
+fn ages_go_by_the_tokens_that_the_model_counts(#[case] density: f64, #[case] calls: u64) {
+    let need = Need { density, ..need_with(8.0, Prices::UNKNOWN) };
+    assert_eq!(stale_age(&need, Curve::TOOL, 1_000, 250, false), calls);
 }
 
 #[test]
@@ -71,9 +82,9 @@ fn higher_weight_of_a_use_keeps_text_longer() {
 proptest! {
     #[test]
     fn it_is_an_age_at_every_price(
-        read: f64, write: f64, chars: u64, saved: u64, dead: bool, lambda in 0.0..1e9_f64,
+        read: f64, write: f64, chars: u64, saved: u64, dead: bool, lambda in 0.0..1e9_f64, density in 1.0..6.0_f64,
     ) {
-        let need = need_with(lambda, Prices::new(read, write));
+        let need = Need { density, ..need_with(lambda, Prices::new(read, write)) };
         for curve in [Curve::TOOL, Curve::THINKING, Curve::PROSE, Curve::USER] {
             prop_assert!(stale_age(&need, curve, chars, saved, dead) >= 1);
             prop_assert!(stale_age(&need, curve, chars, saved, true) <= stale_age(&need, curve, chars, saved, false));
@@ -115,7 +126,7 @@ fn losing_text_before_it_is_stale(
     #[case] age: u64,
     #[case] lost: f64,
 ) {
-    let need = Need { prices: Prices { read: 0.125, write: 1.25 }, lambda: 1.0 };
+    let need = need_with(1.0, Prices { read: 0.125, write: 1.25 });
     let got = need.loss(wanted, saved, age);
     assert!((got - lost).abs() < 1e-3, "{got}");
 }

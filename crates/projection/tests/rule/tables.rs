@@ -1,7 +1,7 @@
 //! The rule on small numbers that can be checked by hand.
 
 use context_model::chat::RollReason;
-use context_projection::{Item, Ledger, Policy, Prices, Reach};
+use context_projection::{Item, Ledger, Policy, Prices, Reach, TIMES, TIMES_IN_TURN};
 use rstest::rstest;
 
 use crate::{EXACT, execute, refer, rent, steady};
@@ -79,6 +79,27 @@ fn break_even(
     let policy = Policy::new(EXACT);
     let roll = held(stale, calls, &policy).decide(&policy);
     assert_eq!(roll.map(|r| (r.items, r.cost, r.reason)), expected);
+}
+
+/// Nine calls of rent are the price: the text must have paid it twice where a turn begins or has ended, and three times within.
+#[rstest]
+#[case::a_turn_begins(true, false, 18)]
+#[case::a_turn_has_ended(false, true, 18)]
+#[case::within_a_turn(false, false, 27)]
+fn within_a_turn_text_pays_more_often(
+    #[case] at_user_turn: bool,
+    #[case] turn_is_over: bool,
+    #[case] calls: usize,
+) {
+    let policy = Policy {
+        times: TIMES,
+        times_in_turn: TIMES_IN_TURN,
+        at_user_turn,
+        turn_is_over,
+        ..Policy::new(EXACT)
+    };
+    let decided = |calls| held(8..9, calls, &policy).decide(&policy).map(|roll| roll.reason);
+    assert_eq!((decided(calls - 1), decided(calls)), (None, Some(RollReason::Pays)));
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn held(calls: u64, policy: &Policy) -> Held {
 impl Held {
     /// Returns the value of the reasoning that is lost if the result leaves.
     fn lost(&self, lambda: f64) -> f64 {
-        let need = Need { prices: EXACT, lambda };
+        let need = Need { prices: EXACT, lambda, density: Need::USUAL_DENSITY };
         let of = |tokens, chars| need.loss(need.wanted(Curve::THINKING, chars), tokens, self.age);
         of(100, 400) + of(50, 200)
     }
