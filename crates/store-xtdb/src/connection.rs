@@ -1,19 +1,15 @@
 //! The HTTP client: addresses of nodes, connections that stay open between requests, and TLS.
 
 use std::error::Error;
+use std::ops::Deref;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use context_store::{Result, StoreError};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Body as _, Bytes, Incoming};
-use hyper::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use hyper::{Method, StatusCode, Uri};
-use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use percent_encoding::percent_decode_str;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use reqwest::{StatusCode, Url, redirect};
 use rustls::{ClientConfig, RootCertStore};
 
 /// After this long without a request, a connection is closed.
@@ -46,8 +42,8 @@ impl NodeAddress {
         };
         let UrlParts { scheme, credentials, place } = UrlParts::of(url).map_err(wrong)?;
         let shown = shown(scheme, place);
-        let parsed: Uri = shown.parse().map_err(|_| wrong("it must have a host, and a port of digits"))?;
-        if parsed.host().is_none_or(str::is_empty) {
+        let parsed = Url::parse(&shown).map_err(|_| wrong("it must have a host, and a port of digits"))?;
+        if parsed.host_str().is_none_or(str::is_empty) {
             return Err(wrong("it must have a host"));
         }
         let authorization = credentials.and_then(|credentials| {
@@ -139,30 +135,26 @@ pub(crate) struct RequestHead<'a> {
 }
 
 /// Connections to nodes.
-pub(crate) struct HttpClient(hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
+pub(crate) struct HttpClient(reqwest::Client);
 
 impl HttpClient {
     /// A client that waits this long for a connection. The machine's certificates are only read if one of the nodes needs
-    /// TLS.
+    /// TLS. It neither follows redirects nor asks a proxy of the environment: text goes to the node that the user named.
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE` if the machine has no certificates that can be read.
     pub fn new(connect_timeout: Duration, is_secure: bool) -> Result<Self> {
-        let mut tcp = HttpConnector::new();
-        tcp.set_connect_timeout(Some(connect_timeout));
-        tcp.set_nodelay(true);
-        tcp.enforce_http(false);
-        let tls = tls(is_secure)
-            .map_err(|e| StoreError::Unavailable(format!("the HTTP client can't be built: {e}")))?;
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(tcp);
-        let client = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+        let failed = |e: &dyn Error| StoreError::Unavailable(format!("the HTTP client can't be built: {e}"));
+        let tls = tls(is_secure).map_err(|e| failed(&*e))?;
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .connect_timeout(connect_timeout)
             .pool_idle_timeout(IDLE)
-            .pool_timer(TokioTimer::new())
-            .build(connector);
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .http1_only()
+            .build()
+            .map_err(|e| failed(&e))?;
         Ok(Self(client))
     }
 
@@ -172,21 +164,17 @@ impl HttpClient {
         base: &NodeAddress,
         head: &RequestHead<'_>,
     ) -> std::result::Result<Response, Failure> {
-        let mut request = hyper::Request::builder()
-            .method(if head.body.is_some() { Method::POST } else { Method::GET })
-            .uri(format!("{}{}", base.shown, head.path))
-            .header(ACCEPT, head.accept)
-            // No proxy may answer from its memory.
-            .header(CACHE_CONTROL, "no-cache");
+        let url = format!("{}{}", base.shown, head.path);
+        let mut request = match head.body {
+            Some((mime, text)) => self.0.post(url).header(CONTENT_TYPE, mime).body(text.to_owned()),
+            None => self.0.get(url),
+        };
+        // No proxy may answer from its memory.
+        request = request.header(ACCEPT, head.accept).header(CACHE_CONTROL, "no-cache");
         if let Some(authorization) = &base.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
-        if let Some((mime, _)) = head.body {
-            request = request.header(CONTENT_TYPE, mime);
-        }
-        let body = Bytes::from(head.body.map(|(_, text)| text.to_owned()).unwrap_or_default());
-        let request = request.body(Full::new(body)).map_err(|e| Failure::of(&e))?;
-        self.0.request(request).await.map(Response).map_err(|e| Failure::of(&e))
+        request.send().await.map(Response).map_err(|e| Failure::of(&e))
     }
 }
 
@@ -194,14 +182,19 @@ fn tls(is_secure: bool) -> std::result::Result<ClientConfig, Box<dyn Error>> {
     let provider = rustls::crypto::ring::default_provider();
     let config =
         ClientConfig::builder_with_provider(provider.into()).with_safe_default_protocol_versions()?;
+    let mut roots = RootCertStore::empty();
     if is_secure {
-        return Ok(config.with_native_roots()?.with_no_client_auth());
+        let found = rustls_native_certs::load_native_certs();
+        if let (true, Some(error)) = (found.certs.is_empty(), found.errors.into_iter().next()) {
+            return Err(error.into());
+        }
+        roots.add_parsable_certificates(found.certs);
     }
-    Ok(config.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// The beginning of an answer.
-pub(crate) struct Response(hyper::Response<Incoming>);
+pub(crate) struct Response(reqwest::Response);
 
 impl Response {
     pub fn status(&self) -> StatusCode {
@@ -209,19 +202,13 @@ impl Response {
     }
 
     /// The next piece of the body; `None` at its end.
-    pub async fn chunk(&mut self) -> std::result::Result<Option<Bytes>, Failure> {
-        while let Some(frame) = self.0.body_mut().frame().await {
-            if let Ok(bytes) = frame.map_err(|e| Failure::of(&e))?.into_data() {
-                return Ok(Some(bytes));
-            }
-        }
-        Ok(None)
+    pub async fn chunk(&mut self) -> std::result::Result<Option<impl Deref<Target = [u8]>>, Failure> {
+        self.0.chunk().await.map_err(|e| Failure::of(&e))
     }
 
     /// The whole body, unless it is longer than that of any database.
     pub async fn text(mut self) -> std::result::Result<String, Failure> {
-        let told = self.0.body().size_hint().lower();
-        if told > MOST_BYTES as u64 {
+        if self.0.content_length().is_some_and(|told| told > MOST_BYTES as u64) {
             return Err(Failure::Long);
         }
         let mut bytes = Vec::new();

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use context_store::{Result, StoreError};
-use hyper::StatusCode;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::connection::{Failure, HttpClient, NodeAddress, RequestHead};
