@@ -859,8 +859,8 @@ export interface StayOptions {
   /** The model's prose, and long texts of users. */
   prose?: 'keep' | number
   /**
-   * The weight of a missed use. Larger numbers keep everything longer, and cost more. By default 3, and 4.5 from the
-   * 40th call on; 0.42 of that if only outputs and arguments can leave.
+   * The weight of a missed use. Larger numbers keep everything longer, and cost more. By default 4, or 1.68 if only
+   * outputs and arguments can leave.
    */
   weight?: number
   /**

@@ -36,8 +36,8 @@ pub struct StayOptions {
     /// The model's prose, and long texts of users.
     #[napi(ts_type = "'keep' | number")]
     pub prose: Option<Either<String, f64>>,
-    /// The weight of a missed use. Larger numbers keep everything longer, and cost more. By default 3, and 4.5 from the
-    /// 40th call on; 0.42 of that if only outputs and arguments can leave.
+    /// The weight of a missed use. Larger numbers keep everything longer, and cost more. By default 4, or 1.68 if only
+    /// outputs and arguments can leave.
     pub weight: Option<f64>,
     /// The share of what the agent's own requests would have cost that rolls may have cost beyond what they have saved since,
     /// besides 5,000 fresh tokens. It bounds how far any session can fall behind one in which nothing leaves. 0: nothing at all,

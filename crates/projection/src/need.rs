@@ -62,10 +62,9 @@ pub struct Need {
 }
 
 impl Need {
-    /// The weight of a missed use if outputs, arguments, calls, reasoning and prose can leave, from this many calls on. In a
-    /// long session, the model returns more often to what it has seen; in a short one, few calls are left that could.
-    /// docs/economics.md shows the front on which these values lie.
-    pub const LAMBDAS: [(u64, f64); 2] = [(0, 3.0), (40, 4.5)];
+    /// The weight of a missed use if outputs, arguments, calls, reasoning and prose can leave. docs/economics.md shows what this
+    /// value and its neighbours cost and hide.
+    pub const LAMBDA: f64 = 4.0;
 
     /// The density while a model has reported nothing: code and the output of tools have about 3 chars a token, and the ledger's
     /// estimate has 4.
@@ -73,17 +72,6 @@ impl Need {
 
     /// The fraction of it if only outputs and arguments can leave: for the same cost, these have to leave sooner.
     pub const OF_OUTPUTS: f64 = 0.42;
-
-    /// The same on a model whose reasoning a change would cost. There text waits for the user's turn, when much has become
-    /// stale at once. docs/economics.md shows what these values and their neighbours cost and hide.
-    pub const LAMBDAS_BOUND: [(u64, f64); 2] = [(0, 3.0), (40, 4.5)];
-
-    /// The weight of a missed use after this many model calls.
-    #[must_use]
-    pub fn lambda_after(calls: u64, binding: Binding) -> f64 {
-        let lambdas = if binding.is_strict() { Self::LAMBDAS_BOUND } else { Self::LAMBDAS };
-        lambdas.iter().rev().find(|(from, _)| *from <= calls).map_or(0.0, |(_, lambda)| *lambda)
-    }
 
     /// The expected cost of needing text of `chars` chars (UTF-16 units) again at the first call that shows it, in fresh input
     /// tokens. For several texts that leave together, add them up.
@@ -144,7 +132,7 @@ pub struct Stays {
     /// The model's prose, and long texts of users.
     pub prose: Stay,
     /// The weight of a missed use, [`Need::lambda`]. Larger numbers keep everything longer, and cost more. Default:
-    /// [`Need::LAMBDAS`], or a [part](Need::OF_OUTPUTS) of it if only outputs and arguments can leave.
+    /// [`Need::LAMBDA`], or a [part](Need::OF_OUTPUTS) of it if only outputs and arguments can leave.
     pub weight: Option<f64>,
     /// The share of what the client's own requests would have cost that rolls may have cost beyond what they have saved, and
     /// [`SLACK`]; 0: nothing at all, slack included. Infinite: no bound. Default: [`DEBT_CAP`].
@@ -152,11 +140,11 @@ pub struct Stays {
 }
 
 impl Stays {
-    /// Returns the weight of a missed use after `calls` calls, in a harness that can shorten texts, or can't.
-    pub(crate) fn weight(&self, shortens: bool, calls: u64, binding: Binding) -> f64 {
+    /// Returns the weight of a missed use in a harness that can shorten texts, or can't.
+    pub(crate) fn weight(&self, shortens: bool) -> f64 {
         let keeps = [self.thinking, self.calls, self.prose].iter().all(|stay| *stay == Stay::Keep);
         let part = if shortens && !keeps { 1.0 } else { Need::OF_OUTPUTS };
-        self.weight.unwrap_or_else(|| Need::lambda_after(calls, binding) * part)
+        self.weight.unwrap_or(Need::LAMBDA * part)
     }
 
     /// The bound on what rolls may have cost beyond what they have saved.
@@ -197,12 +185,11 @@ mod tests {
     const KEEP: Stay = Stay::Keep;
     const NEEDED: Stay = Stay::Needed;
 
-    /// In a session of 40 calls a missed use weighs 4.5.
     #[rstest]
-    #[case::everything_can_leave([NEEDED, NEEDED, NEEDED], true, None, 4.5)]
-    #[case::only_outputs_and_arguments([NEEDED, NEEDED, NEEDED], false, None, 0.42 * 4.5)]
-    #[case::a_person_keeps_all_else([KEEP, KEEP, KEEP], true, None, 0.42 * 4.5)]
-    #[case::but_for_calls([KEEP, Stay::Calls(9), KEEP], true, None, 4.5)]
+    #[case::everything_can_leave([NEEDED, NEEDED, NEEDED], true, None, Need::LAMBDA)]
+    #[case::only_outputs_and_arguments([NEEDED, NEEDED, NEEDED], false, None, 0.42 * Need::LAMBDA)]
+    #[case::a_person_keeps_all_else([KEEP, KEEP, KEEP], true, None, 0.42 * Need::LAMBDA)]
+    #[case::but_for_calls([KEEP, Stay::Calls(9), KEEP], true, None, Need::LAMBDA)]
     #[case::set_by_a_person([KEEP, KEEP, KEEP], false, Some(2.0), 2.0)]
     fn missed_use_is_weighed_by_what_can_leave(
         #[case] all: [Stay; 3],
@@ -212,7 +199,7 @@ mod tests {
     ) {
         let [thinking, calls, prose] = all;
         let stays = Stays { thinking, calls, prose, weight, debt_cap: None };
-        assert_eq!(stays.weight(shortens, 40, Binding::None), expected);
+        assert_eq!(stays.weight(shortens), expected);
     }
 
     #[test]

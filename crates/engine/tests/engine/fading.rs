@@ -4,7 +4,7 @@ use context_engine::{Call, Edit, Engine, IncomingMessage, Options, Plan, Stays};
 use context_model::id::SessionId;
 use context_model::object::Status;
 use context_model::tokens;
-use context_projection::{Binding, Curve, Need, Prices};
+use context_projection::{Curve, Need, Prices};
 use rstest::rstest;
 use serde_json::json;
 
@@ -37,11 +37,7 @@ fn dead_age_at(output: &str, density: f64) -> u64 {
     let tokens = |text: &str| tokens::estimate(text) as u64;
     let whole = tokens(&format!("id=01234567\n{output}"));
     let saved = whole - tokens("toolcall_ref id=01234567 tool=read status=ok");
-    let need = Need {
-        lambda: Need::lambda_after(0, Binding::None) * Need::OF_OUTPUTS,
-        prices: Prices::new(0.1, 1.25),
-        density,
-    };
+    let need = Need { lambda: Need::LAMBDA * Need::OF_OUTPUTS, prices: Prices::new(0.1, 1.25), density };
     need.age_at(need.wanted(Curve::TOOL, whole * 4), saved, true)
 }
 

@@ -210,10 +210,8 @@ fn calls_whose_messages_have_left_count_in_a_rebuilt_request() {
     segments.calls = 7;
     segments.push_result("a", Output::of_test("a", 900), &objects);
     segments.calls = 9;
-    let early = segments.lambda();
     segments.count_calls(50);
     assert_eq!((segments.calls, segments.segments[0].since, segments.uncounted), (50, 48, 41));
-    assert!(segments.lambda() > early, "the session is no longer a short one");
     segments.count_calls(3);
     assert_eq!(segments.calls, 50, "what is visible has been called");
 }

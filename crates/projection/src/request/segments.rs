@@ -100,7 +100,7 @@ impl Segments {
 
     /// Returns what a missed use weighs now.
     pub fn lambda(&self) -> f64 {
-        self.stays.weight(self.shortens, self.calls, self.binding)
+        self.stays.weight(self.shortens)
     }
 
     /// Appends a message of the system among the others, which always stays.

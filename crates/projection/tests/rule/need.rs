@@ -1,6 +1,6 @@
 //! Staleness by expected need: the ages of the usual sizes, and what holds at every price.
 
-use context_projection::{Binding, Curve, Need, Prices};
+use context_projection::{Curve, Need, Prices};
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -61,16 +61,6 @@ fn texts_that_leave_together_are_wanted_together() {
     let [alone, both] =
         [one, one + need.wanted(Curve::PROSE, 400)].map(|wanted| need.age_at(wanted, 250, false));
     assert!(alone < both && need.age_at(one, 350, false) < alone);
-}
-
-#[rstest]
-#[case::at_first(0, 3.0, 3.0)]
-#[case::still_young(39, 3.0, 3.0)]
-#[case::old(40, 4.5, 4.5)]
-#[case::much_older(1_000_000, 4.5, 4.5)]
-fn a_missed_use_weighs_more_in_a_long_session(#[case] calls: u64, #[case] lambda: f64, #[case] bound: f64) {
-    let lambdas = [Binding::None, Binding::Keeps, Binding::Drops, Binding::Refuses];
-    assert_eq!(lambdas.map(|binding| Need::lambda_after(calls, binding)), [lambda, lambda, bound, bound]);
 }
 
 #[test]
