@@ -79,6 +79,15 @@ impl XtdbClient {
         {
             return Err(answer.strange("the version of something else"));
         }
+        // The answer names the object and not the point: it may be one to a later question about the same object.
+        let is_known = match at.known {
+            None => true,
+            Some(KnownAt::Tx(tx)) => place.tx.id <= tx,
+            Some(KnownAt::Time(time)) => place.tx.time <= time,
+        };
+        if !is_known || at.valid_time.is_some_and(|time| place.valid_time > time) {
+            return Err(answer.strange("a version from after the point that was asked for"));
+        }
         Ok((!place.is_deletion).then_some(place))
     }
 
