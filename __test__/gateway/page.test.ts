@@ -185,7 +185,7 @@ describe('actions of a person', () => {
     const server = await startModelServer(() => 'ok')
     const { gateway } = await gatewayTo(server.url)
     const loop = new AnthropicLoop(gateway)
-    for (let n = 0; n < 30; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
+    for (let n = 0; n < 34; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
     const { lists } = await shown(gateway)
     type Lists = typeof lists
     const formed = (form: string, { outputs }: Lists): string => outputs.order.find((id: string) => outputs.rows[id].includes(`>${form}`))

@@ -63,12 +63,13 @@ describe('with nothing hidden, the cost of a client on an hour is that of the sa
 })
 
 test('a client on five minutes costs the same until a pause, and gets the hour for its system part from there on', async () => {
-  const long = { lifetime: 'five minutes', calls: 60, output: () => 9_000 } as const
+  const long = { lifetime: 'five minutes', calls: 80, output: () => 9_000 } as const
   const without = await chosen(transcript(long).file)
   expect(without.policies['chosen-lifetime']!.cost).toBeCloseTo(without.policies['pi-context-manager']!.cost, 9)
-  const pauses = { 40: 20, 45: 20, 50: 20, 55: 20 }
+  // The first pause comes after savings that exceed the price of the hour.
+  const pauses = { 60: 20, 65: 20, 70: 20, 75: 20 }
   const { policies, chosen: choices } = await chosen(transcript({ ...long, pauses }).file)
-  expect(choices!.map(({ calls }) => calls)).toEqual([40, 20])
+  expect(choices!.map(({ calls }) => calls)).toEqual([60, 20])
   // The system part is read instead of written after three of the pauses: 1.25 - .1 of a fresh token, and .75 once.
   const saved = (policies['pi-context-manager']!.cost - policies['chosen-lifetime']!.cost) / (5e-6 * SYSTEM)
   expect(saved).toBeGreaterThan(0.9 * (3 * 1.15 - 0.75))
