@@ -15,6 +15,9 @@ const ALL_MS = 8500
 /** The least share that counts as a saving. */
 const LEAST_SHARE = 0.005
 
+/** The least difference between two sums in dollars that is not of their last bits. */
+const LEAST_PAID = 1e-6
+
 /** Looks at the agents and sessions of this machine, for ten seconds at most; Ctrl-C ends that, and what is known is shown. */
 export async function lookAround(): Promise<number> {
   const installed = agentFolders().filter(({ command }) => programPath(command) !== undefined)
@@ -69,7 +72,7 @@ function notes(found: Found, used: readonly AgentSessions[]): string[] {
   return [
     ...(paid > 0
       ? [Math.abs(share) < LEAST_SHARE ? `With pi-context-manager they would have cost about the same, by a replay of ${of}.` : `With pi-context-manager they would have cost about ${percent(Math.abs(share))} ${share > 0 ? 'less' : 'more'}: an estimate, by a replay of ${of} on the cache that they had.`]
-      : sumOf(used, 'paid') > managed.paid
+      : sumOf(used, 'paid') - managed.paid > LEAST_PAID
         ? ['What they would have cost with pi-context-manager takes longer to find out; "replay --all" does it.']
         : []),
     ...(managed.paid > 0 ? [`It ran in sessions that cost ${dollars(managed.paid)}, and saved ${dollars(managed.saved)} there by its own account.`] : []),

@@ -89,6 +89,8 @@ async function readCosts(files: readonly File[], noted: NotedCalls, found: Found
     if (isOver()) return
     const { agent } = file
     let isManaged = false
+    /** What was paid before the first answer that says that the session was managed. */
+    let early = 0
     try {
       for await (const charge of chargesOf(await openAny(file.path), charged)) {
         if (isOver()) break
@@ -98,11 +100,16 @@ async function readCosts(files: readonly File[], noted: NotedCalls, found: Found
         sessions.set(agent, own.add(charge.session))
         const plan = passed?.plan ?? charge.plan
         addCharge(agent, { ...charge, saved: passed?.saved ?? charge.saved, ...(plan !== undefined && { plan }) }, isManaged)
-        file.paid += plan === undefined ? (charge.cost ?? 0) : 0
+        const paid = plan === undefined ? (charge.cost ?? 0) : 0
+        file.paid += paid
+        if (!isManaged) early += paid
         limits.progress((READING * done) / all, file.path)
       }
       agent.sessions = sessions.get(agent)?.size ?? 0
-      if (isManaged) file.paid = 0
+      if (isManaged) {
+        agent.managed.paid += early
+        file.paid = 0
+      }
     } catch {
       found.unreadable += 1
     }

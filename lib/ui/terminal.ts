@@ -56,7 +56,8 @@ export function counted(count: number, what: string): string {
 
 /** Dollars and cents. */
 export function dollars(amount: number): string {
-  const cents = Math.abs(amount).toFixed(2)
+  // Sums of the same prices in another order differ in their last bits, and must not differ by a cent.
+  const cents = (Math.round(Math.abs(amount) * 1e8) / 1e8).toFixed(2)
   return amount < 0 && Number(cents) > 0 ? `-$${cents}` : `$${cents}`
 }
 
