@@ -89,7 +89,7 @@ async function readCosts(files: readonly File[], noted: NotedCalls, found: Found
     if (isOver()) return
     const { agent } = file
     let isManaged = false
-    /** What was paid before the first answer that says that the session was managed. */
+    /** The dollars paid before the first answer that says that the session was managed. */
     let early = 0
     try {
       for await (const charge of chargesOf(await openAny(file.path), charged)) {
