@@ -89,8 +89,6 @@ async function readCosts(files: readonly File[], noted: NotedCalls, found: Found
     if (isOver()) return
     const { agent } = file
     let isManaged = false
-    /** The dollars paid before the first answer that says that the session was managed. */
-    let early = 0
     try {
       for await (const charge of chargesOf(await openAny(file.path), charged)) {
         if (isOver()) break
@@ -100,18 +98,17 @@ async function readCosts(files: readonly File[], noted: NotedCalls, found: Found
         sessions.set(agent, own.add(charge.session))
         const plan = passed?.plan ?? charge.plan
         addCharge(agent, { ...charge, saved: passed?.saved ?? charge.saved, ...(plan !== undefined && { plan }) }, isManaged)
-        const paid = plan === undefined ? (charge.cost ?? 0) : 0
-        file.paid += paid
-        if (!isManaged) early += paid
+        file.paid += plan === undefined ? (charge.cost ?? 0) : 0
         limits.progress((READING * done) / all, file.path)
       }
       agent.sessions = sessions.get(agent)?.size ?? 0
-      if (isManaged) {
-        agent.managed.paid += early
-        file.paid = 0
-      }
     } catch {
       found.unreadable += 1
+    }
+    if (isManaged) {
+      // Its first answers, too, which come before the one that says so.
+      agent.managed.paid += file.paid
+      file.paid = 0
     }
     done += file.bytes
     found.read += 1
@@ -127,9 +124,7 @@ function addCharge(agent: AgentSessions, { calls, cost, at, saved, plan }: Charg
   }
   agent.paid += cost ?? 0
   if (calls > 0 && cost === undefined) agent.unpriced += calls
-  if (!isManaged) return
-  agent.managed.paid += cost ?? 0
-  agent.managed.saved += saved
+  if (isManaged) agent.managed.saved += saved
 }
 
 /** Replays the newest sessions until the time is over; of the last one only the beginning counts. */

@@ -36,7 +36,7 @@ export class Table {
   #isCarried = false
 
   /**
-   * True if the host returns the sent messages instead of those that it built. Dropped messages are then missing.
+   * True if the host returns the messages that were sent, not the original ones. Dropped messages are then missing.
    */
   get isCarried(): boolean {
     return this.#isCarried
