@@ -137,6 +137,11 @@ export class CacheRecord {
     return this.#calls > 0 && this.#uncounted <= MOST_UNCOUNTED * this.#calls && this.#read > 0
   }
 
+  /** True if the provider counted calls, and in none of them a token that was written to the cache. */
+  get isUnwritten(): boolean {
+    return this.#calls > this.#uncounted && this.#written === 0
+  }
+
   /** The lifetime that the requests asked for: the most frequent one, where the answers differ. Undefined where none was recorded. */
   get lifetime(): 'hour' | 'five minutes' | 'mixed' | undefined {
     if (this.#written === 0) return undefined

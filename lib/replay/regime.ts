@@ -73,9 +73,18 @@ export class Regime {
     const own = this.usual(model)
     if (this.#isOwnLifetime && call !== undefined && call.written > 0) this.#hourShare = call.hour / call.written
     const { write, kind, lifetimeMs } = this.cache
+    if (this.#isUnwritten(model)) return { ...own, cacheWrite: own.input }
     if (write !== undefined) return { ...own, cacheWrite: write * own.input }
     if (this.#isOwnLifetime) return { ...own, cacheWrite: this.#hourShare * HOUR_WRITE * own.input + (1 - this.#hourShare) * own.cacheWrite }
     return this.#options.record !== undefined && kind === 'breakpoints' && lifetimeMs > FIVE_MINUTES_MS ? { ...own, cacheWrite: HOUR_WRITE * own.input } : own
+  }
+
+  /**
+   * The provider caches by itself, and its counts tell of no written token, so that the bill has none either. Recorders may leave them
+   * out: Codex's earlier versions do.
+   */
+  #isUnwritten(model: string): boolean {
+    return this.#options.record?.cache === true && this.#survey.record.isUnwritten && rulesOf(model).cache.kind !== 'breakpoints'
   }
 
   /** The record of a call's cache, if it counts. A cache that lives longer than the recorded one does not lose what had expired. */
