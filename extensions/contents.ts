@@ -1,13 +1,13 @@
 /** The texts that the viewer of `/context` shows of an output: as recorded, as the model sees it, and how its file changed. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, ObjectDocument, Version } from '../index.js'
-import { bounded } from '../lib/ui/index.ts'
+import { bounded, dollars } from '../lib/ui/index.ts'
 import type { Host } from './host.ts'
 import type { Output } from './outputs.ts'
 import type { Report } from './report.ts'
 import { headerOf, referenceOf } from '../lib/lines/index.ts'
 import { textOf } from './results.ts'
-import { money, short } from './shares.ts'
+import { short } from './shares.ts'
 
 /** One text of an output. */
 export interface Text {
@@ -61,7 +61,7 @@ function aboutOf(row: Output, report: Report, recorded: string | undefined): str
 
 function costOf(tokens: number, tokenPrice: number): string {
   // Less than half a cent is not told.
-  const price = tokens * tokenPrice >= 0.005 ? ` (${money(tokens * tokenPrice)})` : ''
+  const price = tokens * tokenPrice >= 0.005 ? ` (${dollars(tokens * tokenPrice)})` : ''
   return `bringing it back adds ${short(tokens)} tokens${price}`
 }
 

@@ -1,4 +1,4 @@
-/** Figures as people read them: tokens and money, and parts that add up to their total (largest remainder method). */
+/** Figures as people read them: tokens, and parts that add up to their total (largest remainder method). */
 import type { Plan } from '../index.js'
 import { SavingLedger } from '../lib/projection/index.ts'
 
@@ -56,11 +56,6 @@ export function percentParts(parts: readonly number[], total: number): string[] 
   return apportion(parts, Math.round(total)).map((count, index) =>
     count === 0 && (parts[index] ?? 0) > 0 ? '<1 %' : `${count} %`,
   )
-}
-
-/** Dollars, to the cent: `$0.84`. */
-export function money(dollars: number): string {
-  return `${dollars < 0 ? '-' : ''}$${Math.abs(dollars).toFixed(2)}`
 }
 
 function unitOf(count: number): number {

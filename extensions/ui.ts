@@ -2,14 +2,14 @@
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { RollReceipt } from '../index.js'
 import type { SavingLedger } from '../lib/projection/index.ts'
-import { heldStatus, heldText, lifetimeText, paidText, savingText, shareText } from '../lib/ui/index.ts'
+import { dollars, heldStatus, heldText, lifetimeText, paidText, savingText, shareText } from '../lib/ui/index.ts'
 import type { Held, Savings } from '../lib/ui/index.ts'
 import type { Host } from './host.ts'
 import { longWait } from './place.ts'
 import { isOnPlan } from './provider.ts'
 import { isInWindow } from './outputs.ts'
 import type { Report } from './report.ts'
-import { money, percentParts, short, shortParts } from './shares.ts'
+import { percentParts, short, shortParts } from './shares.ts'
 
 /** The largest number of outputs that the report lists. */
 const LARGEST = 8
@@ -86,7 +86,7 @@ export function savedLine(report: Report): string {
   const account = accountOf(report)
   // Less than a cent is told in tokens.
   const isWorth = isPlan || (saved !== undefined && Math.abs(saved) >= 0.005)
-  const text = isWorth && account !== undefined ? shareText(account, isPlan ? tokensText : money) : savingText(savedTokens, (some) => `${short(some)} input tokens`)
+  const text = isWorth && account !== undefined ? shareText(account, isPlan ? tokensText : dollars) : savingText(savedTokens, (some) => `${short(some)} input tokens`)
   return capital(text)
 }
 
@@ -117,7 +117,7 @@ export function costLine(report: Report): string | undefined {
   if (isPlan && contextWindow > 0) {
     const sent = account === undefined ? '' : `${paidText(account, tokensText, 'sent')} · `
     parts.push(`On a plan at a flat rate: ${sent}${roomText(contextTokens, contextWindow)}`)
-  } else if (cost > 0 && !isPlan) parts.push(account === undefined ? `Paid ${money(cost)}` : capital(paidText(account, money)))
+  } else if (cost > 0 && !isPlan) parts.push(account === undefined ? `Paid ${dollars(cost)}` : capital(paidText(account, dollars)))
   if (cachedShare !== undefined) {
     const why = cachedShare < LOW_SHARE ? ' (/context why)' : ''
     parts.push(`${parts.length === 0 ? 'Last' : 'last'} call ${percent(cachedShare)} from the cache${why}`)
@@ -129,7 +129,7 @@ export function costLine(report: Report): string | undefined {
 export function lifetimeLine({ lifetime, inputPrice }: Report): string | undefined {
   if (lifetime === undefined) return undefined
   const isMoney = Math.abs(lifetime.savedTokens * inputPrice) >= 0.005
-  return `The cache's lifetime: ${lifetimeText(lifetime, (some) => `about ${isMoney ? money(some * inputPrice) : `${short(some)} input tokens`}`)}.`
+  return `The cache's lifetime: ${lifetimeText(lifetime, (some) => `about ${isMoney ? dollars(some * inputPrice) : `${short(some)} input tokens`}`)}.`
 }
 
 /** If the last call read less than this from the cache, the user will want to know why. */
@@ -147,7 +147,7 @@ export function receiptLine(receipt: RollReceipt, isBrief = false): string {
 
 /** The effect of the key for a roll: `roll 22k, $0.03`. `price`: dollars for a fresh input token; 0 if unknown. */
 export function rollHint({ removedTokens, cost }: RollReceipt, price: number): string {
-  const once = cost <= 0 ? 'free' : price > 0 ? money(cost * price) : `for ${short(cost)} once`
+  const once = cost <= 0 ? 'free' : price > 0 ? dollars(cost * price) : `for ${short(cost)} once`
   return `roll ${short(removedTokens)}, ${once}`
 }
 
@@ -163,10 +163,10 @@ function roomText(tokens: number, window: number): string {
 }
 
 /** Returns what was saved or cost more, in dollars if prices are known and paid; undefined if it is not worth mentioning. */
-function savings({ saved, dollars, plan }: SavingLedger, isPlan: boolean): string | undefined {
+function savings({ saved, dollars: amount, plan }: SavingLedger, isPlan: boolean): string | undefined {
   if (isPlan && plan !== undefined) return Math.abs(plan.without - plan.sent) >= 1000 ? savingText(plan.without - plan.sent, tokensText) : undefined
-  if (dollars === 0 || isPlan) return Math.abs(saved) >= 1000 ? savingText(saved, tokensText) : undefined
-  return Math.abs(dollars) >= 0.005 ? savingText(dollars, money) : undefined
+  if (amount === 0 || isPlan) return Math.abs(saved) >= 1000 ? savingText(saved, tokensText) : undefined
+  return Math.abs(amount) >= 0.005 ? savingText(amount, dollars) : undefined
 }
 
 function capital(text: string): string {

@@ -1,7 +1,7 @@
 /** The breaks of the cached prefix at the last model calls: what caused them, who did it, and what that cost. */
 import type { ExtensionCommandContext, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { PriceStep } from '../index.js'
-import { widthOf, wrapped } from '../lib/ui/index.ts'
+import { dollars, widthOf, wrapped } from '../lib/ui/index.ts'
 import { isOnPlan } from './provider.ts'
 import { brokenTokens, callsBack, isSame, originsOf, readReport, replacedSentences } from '../lib/models/index.ts'
 import type { CachedCall, EditOrigin, ReplacedMessage } from '../lib/models/index.ts'
@@ -10,7 +10,7 @@ import type { Host } from './host.ts'
 import { sameReplacement } from './messages.ts'
 import type { Replacement } from './messages.ts'
 import type { Difference } from './requests.ts'
-import { money, short } from './shares.ts'
+import { short } from './shares.ts'
 import { toolOf } from './tools.ts'
 
 /** The facts that are known apart from the branch. */
@@ -114,7 +114,7 @@ function breakLine(one: Break): string {
 }
 
 function priceOf({ cost }: Break): string {
-  return cost >= 0.005 ? ` (${money(cost)})` : ''
+  return cost >= 0.005 ? ` (${dollars(cost)})` : ''
 }
 
 /** Returns what a prompt above a step in the price costs. */

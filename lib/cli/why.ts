@@ -1,7 +1,7 @@
 /** The command `why`. */
 import { statSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { countOf, NotFound, plain, shown, tokens as short, UsageError, when, widthOf, wrapped } from '../ui/index.ts'
+import { countOf, dollars, NotFound, plain, shown, tokens as short, UsageError, when, widthOf, wrapped } from '../ui/index.ts'
 import { callsBack } from '../models/index.ts'
 import { openAny, piSessionFolder } from '../recordings/index.ts'
 import { agentFolders, cacheHistory, causesText, filesOfSession, gatewayHistories } from '../usage/index.ts'
@@ -52,7 +52,7 @@ export async function why(args: string[]): Promise<number> {
 
 function lineOf({ callsAgo, at, tokens, cost, causes }: CacheBreak): string {
   const ago = callsAgo === 0 ? 'At the last call' : callsBack(callsAgo)
-  const price = cost === undefined ? '' : `, $${cost.toFixed(2)}`
+  const price = cost === undefined ? '' : `, ${dollars(cost)}`
   return plain(`${ago} (${when(new Date(at).toISOString())}), ${short(tokens)} tokens written again${price}: ${causes.join(' ')}`)
 }
 

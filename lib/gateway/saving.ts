@@ -1,5 +1,5 @@
 /** Savings, in money where prices are known and in fresh input tokens where not. */
-import { accountText, savingText, tokens } from '../ui/index.ts'
+import { accountText, dollars, savingText, tokens } from '../ui/index.ts'
 import type { Savings } from '../ui/index.ts'
 import { factorAt, modelNamed, pricesOf, ratesAt, readName, UNKNOWN_PRICES, writeCost } from '../models/index.ts'
 import type { Usage } from './answer.ts'
@@ -73,7 +73,7 @@ export function accountLine(sessions: readonly AccountSums[]): string | undefine
   if (sessions.every(({ isPlan }) => isPlan === true)) {
     return accountText(tokensOf(sessions), (count) => `${tokens(count)} tokens`, 'sent')
   }
-  if (sessions.every(({ isPriced }) => isPriced)) return accountText(account, (dollars) => `$${dollars.toFixed(2)}`)
+  if (sessions.every(({ isPriced }) => isPriced)) return accountText(account, (amount) => dollars(amount))
   return savingText(savedShare(account), (share) => `${Math.round(100 * share)} %`)
 }
 

@@ -2,7 +2,7 @@
 import type { JsonReport } from './json.ts'
 import type { RegimeReport } from './report.ts'
 import type { Summary } from './summary.ts'
-import { tokens } from '../ui/index.ts'
+import { dollars, tokens } from '../ui/index.ts'
 
 /** Calls, and dollars that were paid for them. */
 interface Paid {
@@ -55,10 +55,6 @@ export function doubtsLine(doubtful: number, calls: number): string[] {
 
 function paid({ calls, cost }: Paid): string {
   return `${calls} ${calls === 1 ? 'call' : 'calls'}, ${dollars(cost)}`
-}
-
-function dollars(cost: number): string {
-  return `$${cost.toFixed(2)}`
 }
 
 function sumOf<T>(all: readonly T[], of: (one: T) => number | undefined): number {

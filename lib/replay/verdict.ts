@@ -1,5 +1,5 @@
 /** The result of a run in sentences, money and percent first. */
-import { accountText, dayOf, difference, tokens } from '../ui/index.ts'
+import { accountText, dayOf, difference, dollars, tokens } from '../ui/index.ts'
 import type { Savings } from '../ui/index.ts'
 import type { Account, AccountKind } from './accounts.ts'
 import { lossSentence } from './losses.ts'
@@ -137,7 +137,7 @@ function price(cost: number, unit: SessionReport['unit']): string {
 
 /** A cost for people: dollars, or fresh input tokens. */
 export function money(cost: number, unit: SessionReport['unit']): string {
-  return unit === 'USD' ? `$${cost.toFixed(2)}` : tokens(cost)
+  return unit === 'USD' ? dollars(cost) : tokens(cost)
 }
 
 /** The number of sessions and answers, with the first and last time. */

@@ -3,6 +3,7 @@ export { bounded, changedLines } from './changed-lines.ts'
 export { bars, escape, lineChart, prose, timeline, toolClass } from './chart.ts'
 export { columns, fitted, middleCut, widthOf, wrapped } from './columns.ts'
 export { dayOf } from './day.ts'
+export { dollars } from './dollars.ts'
 export { heldStatus, heldText } from './held-back.ts'
 export type { Held } from './held-back.ts'
 export { lifetimeText } from './lifetime.ts'
@@ -18,7 +19,6 @@ export { suggestion } from './suggest.ts'
 export {
   counted,
   countOf,
-  dollars,
   NotFound,
   numberOf,
   out,

@@ -54,13 +54,6 @@ export function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
-/** Dollars and cents. */
-export function dollars(amount: number): string {
-  // Sums of the same prices in another order differ in their last bits, and must not differ by a cent.
-  const cents = (Math.round(Math.abs(amount) * 1e8) / 1e8).toFixed(2)
-  return amount < 0 && Number(cents) > 0 ? `-$${cents}` : `$${cents}`
-}
-
 /** True if a stream shows colours: a terminal, unless the user wants none. */
 export function showsColours(stream: { isTTY?: boolean }): boolean {
   return stream.isTTY === true && (process.env['NO_COLOR'] ?? '') === '' && process.env['TERM'] !== 'dumb'

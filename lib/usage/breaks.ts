@@ -1,4 +1,5 @@
 /** The breaks in the cached part of recorded sessions' prompts: their causes, what followed from them, and what they cost. */
+import { dollars } from '../ui/index.ts'
 import { brokenTokens, factorAt, modelCause, originsOf, pauseCause, replacedSentences, writeCost } from '../models/index.ts'
 import type { CachedCall, ReplacedMessage } from '../models/index.ts'
 import { isCall, knownPrices, mended, modelOf } from '../recordings/index.ts'
@@ -34,7 +35,7 @@ export function causesText(breaks: readonly Pick<CacheBreak, 'by' | 'cost'>[]): 
     return count === 0 ? [] : [`${count} ${words[cause]}`]
   })
   const costs = breaks.flatMap(({ cost }) => cost ?? [])
-  return costs.length === breaks.length ? `${counts.join(', ')}; $${costs.reduce((sum, one) => sum + one, 0).toFixed(2)} in all` : counts.join(', ')
+  return costs.length === breaks.length ? `${counts.join(', ')}; ${dollars(costs.reduce((sum, one) => sum + one, 0))} in all` : counts.join(', ')
 }
 
 /** The breaks of a session. */

@@ -1,6 +1,6 @@
 /** The page as HTML: regions that are replaced as a whole, and lists whose rows are replaced one by one. */
 import { basename } from 'node:path'
-import { escape, heldText, lifetimeText, lineChart, prose, ROLL_REASONS, savingText, shortened, tokens } from '../../ui/index.ts'
+import { dollars, escape, heldText, lifetimeText, lineChart, prose, ROLL_REASONS, savingText, shortened, tokens } from '../../ui/index.ts'
 import { changeRows, changesText } from './changes.ts'
 import { hostTitle } from '../../core/index.ts'
 import type { HostName } from '../../core/index.ts'
@@ -196,7 +196,7 @@ function callRow({ number, at, status, isAborted, isEdited, isAside, headMs, bil
   const marks = [said, roll === undefined ? '' : 'roll', broken === undefined ? '' : 'cache broken', isAside ? 'aside' : '', isEdited ? '' : 'unchanged'].filter((word) => word !== '')
   const size = (usage: Usage | undefined): string => (usage === undefined ? '–' : tokens(promptOf(usage)))
   const read = billed === undefined ? '–' : prose(percent(billed.cacheRead / Math.max(1, promptOf(billed))))
-  const cost = billed === undefined || isPlan ? '–' : money(inputCost(billed, model) + answerCost(billed, model), modelNamed(model).input > 0)
+  const cost = billed === undefined || isPlan ? '–' : money(inputCost(billed, model) + answerCost(billed, model), modelNamed(model).input > 0, 3)
   return `<td class="n">${number}</td><td>${clock(at)}</td><td class="n">${size(billed)}</td><td class="n">${size(plain)}</td><td class="n wide">${read}</td><td class="n">${cost}</td><td class="n wide">${Math.round(headMs)} ms</td><td>${escape(marks.join(', '))}</td>`
 }
 
@@ -204,10 +204,9 @@ function promptOf(usage: Usage | undefined): number {
   return usage === undefined ? 0 : usage.input + usage.cacheRead + usage.cacheWrite
 }
 
-/** A cost: dollars where the model's prices are known, else fresh input tokens. */
-function money(cost: number, isPriced: boolean): string {
-  if (!isPriced) return `${tokens(1_000_000 * cost)} fresh tokens`
-  return `$${cost.toFixed(cost < 10 ? 3 : 2)}`
+/** A cost: dollars where the model's prices are known, else fresh input tokens. Single calls are told to the tenth of a cent. */
+function money(cost: number, isPriced: boolean, digits = 2): string {
+  return isPriced ? dollars(cost, digits) : `${tokens(1_000_000 * cost)} fresh tokens`
 }
 
 function percent(share: number): string {
