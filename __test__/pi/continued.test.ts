@@ -39,7 +39,7 @@ function agent(seed: number): (request: ModelRequest) => ReturnType<typeof calls
 test.each<[number, Api, number]>([
   [1, 'openai-completions', 11],
   [2, 'anthropic-messages', 11],
-  [3, 'openai-completions', 8],
+  [3, 'openai-completions', 11],
 ])('session %i, %s: left before prompt %i', async (seed, api, prompt) => {
   const root = temporaryFolder('pi-rig-')
   const [whole, left] = [await play(root), await play(root, [prompt])]
