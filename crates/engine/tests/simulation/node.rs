@@ -122,7 +122,9 @@ impl Node {
         let number = |name: &str| parameters.get(name).and_then(|text| text.parse::<usize>().ok());
         let time = |name: &str| parameters.get(name).and_then(|text| text.parse::<Timestamp>().ok());
         let valid = time("valid-time").unwrap_or(Timestamp::from_millis(i64::MAX));
-        let until = number("tx-id").unwrap_or(usize::MAX);
+        // The number of transactions until then.
+        let by_then = time("tx-time").map(|time| data.transactions.partition_point(|tx| tx.time <= time));
+        let until = number("tx-id").or(by_then.map(|count| count.wrapping_sub(1))).unwrap_or(usize::MAX);
         let eid = parameters.get("eid").map_or("", String::as_str);
         if number("await-tx-id").is_some_and(|tx| tx >= data.transactions.len()) {
             return (500, json!({ "class": "java.util.concurrent.TimeoutException" }).to_string());
@@ -141,8 +143,14 @@ impl Node {
                 let tx = number("tx-id").and_then(|tx| data.transactions.get(tx));
                 (200, json!({ "txCommitted?": tx.is_some_and(|tx| tx.is_committed) }).to_string())
             }
-            "entity-tx" | "entity" if number("tx-id").is_some_and(|tx| tx >= data.transactions.len()) => {
+            "entity-tx" | "entity"
+                if number("tx-id").is_some_and(|tx| tx >= data.transactions.len())
+                    || time("tx-time") > data.transactions.last().map(|tx| tx.time) =>
+            {
                 (400, json!({ "xtdb.error/error-type": "node-out-of-sync" }).to_string())
+            }
+            "entity-tx" | "entity" if by_then == Some(0) => {
+                (404, missing(&format!("{eid} {endpoint} not found"), in_edn || endpoint == "entity-tx"))
             }
             "entity" if parameters.contains_key("history") => {
                 let bounds = time("start-valid-time")..time("end-valid-time");
@@ -164,6 +172,7 @@ impl Node {
             },
             "tx-log" => (200, data.log(number("after-tx-id")).to_string()),
             "attribute-stats" => (200, json!({ "xt/id": 1, "type": 1, "source": 1 }).to_string()),
+            "query" if by_then == Some(0) => (200, "[]".to_owned()),
             "query" => {
                 let edn = parameters.get("query-edn").map_or(body, String::as_str);
                 (200, data.query(edn, valid, until).to_string())

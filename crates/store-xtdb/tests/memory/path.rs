@@ -12,7 +12,7 @@ use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
 use context_model::session::Sets;
 use context_store::conformance::given::put;
-use context_store::{AsOf, Store, clock};
+use context_store::{AsOf, KnownAt, Store, clock};
 use tokio::sync::{Notify, mpsc};
 
 /// A machine behind a gate, and another one that is not.
@@ -242,6 +242,50 @@ async fn such_answers_are_unavailable_where_nothing_else_can_answer() {
         {
             assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{noise:?}: {error}");
         }
+    }
+}
+
+/// A question about an earlier point of either time gets the answer to a later question about the same object: the answer
+/// names the object and not the point.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_about_a_later_point_is_not_the_version_of_an_earlier_one() {
+    let Pair { node: _node, gate, one: _one, other } = Pair::start().await;
+    let writer = direct(&other.port).await;
+    put(&*writer, file("/f", "first")).await;
+    let id = file("/f", "").id().clone();
+    let first = writer.get(&id, AsOf::default()).await.unwrap().unwrap();
+    // No version between them: their times differ by at least a millisecond.
+    while (clock::system())() <= first.valid_time.max(first.tx_time) {
+        tokio::task::yield_now().await;
+    }
+    put(&*writer, file("/f", "second")).await;
+    let points = [
+        AsOf { known: Some(KnownAt::Tx(first.tx_id)), ..AsOf::default() },
+        AsOf { known: Some(KnownAt::Time(first.tx_time)), ..AsOf::default() },
+        AsOf { valid_time: Some(first.valid_time), ..AsOf::default() },
+    ];
+    for at in points {
+        gate.open();
+        let options = context_store_xtdb::XtdbOptions::new([gate.url.clone()]);
+        let reader = context_store_xtdb::XtdbStore::connect(options).await.unwrap();
+        let mut later = None;
+        gate.set(move |target, _, answer| match (target.contains("entity-tx"), &later) {
+            (false, _) => Act::Pass,
+            (true, None) => {
+                later = Some(answer.to_owned());
+                Act::Pass
+            }
+            (true, Some(later)) => Act::Say(200, "application/edn", later.clone()),
+        });
+        let newest = reader.get(&id, AsOf::default()).await.unwrap().unwrap();
+        assert_eq!(newest.document.content(), Some("second"));
+        let error = reader.get(&id, at).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{at:?}: {error}");
+        let error = reader.get_many(std::slice::from_ref(&id), at).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{at:?}: {error}");
+        gate.open();
+        let found = reader.get(&id, at).await;
+        assert_eq!(found.unwrap_or_else(|error| panic!("{at:?}: {error}")).as_ref(), Some(&first), "{at:?}");
     }
 }
 
