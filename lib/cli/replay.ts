@@ -21,9 +21,9 @@ import {
   survey,
   verdictLines,
 } from '../replay/index.ts'
-import type { HeldSession, JsonReport, ReplayOptions, Row, SessionReport, Summary } from '../replay/index.ts'
+import type { HeldSession, JsonReport, NotedCall, ReplayOptions, Row, SessionReport, Summary } from '../replay/index.ts'
 import { allSessionFiles, LeftOut, NotReplayable, openRecording } from '../recordings/index.ts'
-import type { Charged, PaidCall, Problem, Saved } from '../recordings/index.ts'
+import type { Charged, PaidCall, Problem } from '../recordings/index.ts'
 import { chargesOf, folderNames, notedCalls, NotedCalls, usedFolders } from '../usage/index.ts'
 import { DONE, NONE } from './exit.ts'
 import { pathsNamed } from './session-file.ts'
@@ -174,16 +174,18 @@ class Run {
       const all = found.calls + found.repeated.size
       return await replaySession(recording, found, this.#options, (calls) => progress(calls / all))
     } catch (error) {
-      if (error instanceof LeftOut) this.#leftOut.push(await leftOutOf(file, error, this.#charged))
+      if (error instanceof LeftOut) this.#leftOut.push(await leftOutOf(file, error, this.#charged, this.#noted))
       else this.problems.push({ file, message: reason(error), fatal: true })
       return undefined
     }
   }
 
-  /** The saving of a call by the gateway's notes; undefined for one that did not go through, or unedited. */
-  #throughGateway({ usage, at }: PaidCall): Saved | undefined {
+  /** The gateway's note of a call; undefined for one that did not go through. */
+  #throughGateway({ usage, at }: PaidCall): NotedCall | undefined {
     const noted = usage === undefined ? undefined : this.#noted.take({ tokens: usage, at })
-    return noted?.isManaged === true ? { tokens: noted.savedTokens, dollars: noted.saved } : undefined
+    if (noted === undefined) return undefined
+    const { isManaged, savedTokens, saved, plan } = noted
+    return { ...(isManaged && { saved: { tokens: savedTokens, dollars: saved } }), ...(plan !== undefined && { plan }) }
   }
 
   #take(report: SessionReport): void {
@@ -266,13 +268,14 @@ async function phrasesOf(files: readonly string[], progress: (index: number) => 
 }
 
 /** The facts about a conversation that is left out but was paid for. */
-async function leftOutOf(file: string, { message, recording }: LeftOut, charged: Charged): Promise<JsonReport['leftOut'][number]> {
+async function leftOutOf(file: string, { message, recording }: LeftOut, charged: Charged, noted: NotedCalls): Promise<JsonReport['leftOut'][number]> {
   if (recording === undefined) return { file, message }
   const paid = { calls: 0, cost: 0 }
-  for await (const { calls, cost = 0, isUnbilled } of chargesOf(recording, charged)) {
+  for await (const charge of chargesOf(recording, charged)) {
+    const { calls, cost = 0, isUnbilled, plan = noted.take(charge)?.plan } = charge
     if (isUnbilled === true) continue
     paid.calls += calls
-    paid.cost += cost
+    paid.cost += plan === undefined ? cost : 0
   }
   return { file, message, ...(paid.calls > 0 && paid) }
 }

@@ -1,6 +1,8 @@
 /** Sums over the sessions of one kind: what can be said about a session depends on what it ran with and on what is recorded. */
 import type { Format } from '../recordings/index.ts'
+import { isOnPlan } from './plan-calls.ts'
 import type { SessionReport } from './report.ts'
+import type { TallyFigures } from './tally.ts'
 import type { Savings } from '../ui/index.ts'
 
 /**
@@ -9,9 +11,14 @@ import type { Savings } from '../ui/index.ts'
  */
 export type AccountKind = 'managed' | 'paid' | 'assumed'
 
-/** The sums over the sessions of one kind, of Pi or of other programs. Costs have the answers in them, which are the same with and without us. */
+/**
+ * The sums over the sessions of one kind, of Pi or of other programs. Costs have the answers in them, which are the same with and
+ * without us.
+ */
 export interface Account {
   kind: AccountKind
+  /** A plan at a flat rate paid for these sessions: all amounts are tokens of prompts, and `answers` is 0. */
+  isPlan?: true
   /** The programs that recorded them. */
   programs: Format[]
   sessions: number
@@ -51,24 +58,26 @@ export class Accounts {
   add(report: SessionReport): void {
     const { format, calls, policies, paid, from, to } = report
     const kind = kindOf(report)
-    const key = `${kind} ${format === 'pi'}`
+    const isPlan = isOnPlan(report)
+    const key = `${kind} ${format === 'pi'} ${isPlan}`
     let sum = this.#accounts.get(key)
     if (sum === undefined) {
-      sum = { kind, programs: [], sessions: 0, calls: 0, paid: 0, uncounted: 0, answers: 0, plain: 0, own: 0 }
+      sum = { kind, ...(isPlan && { isPlan }), programs: [], sessions: 0, calls: 0, paid: 0, uncounted: 0, answers: 0, plain: 0, own: 0 }
       this.#accounts.set(key, sum)
     }
     if (!sum.programs.includes(format)) sum.programs.push(format)
     sum.sessions += 1
     sum.calls += calls
-    const answers = paid?.answers ?? 0
+    const answers = answersOf(report)
     const own = billOf(report)
     sum.paid += own?.paid ?? Number.NaN
     sum.uncounted += paid?.uncounted ?? 0
     sum.answers += answers
-    sum.plain += kind === 'managed' && own !== undefined ? own.without : plainCostOf(report) + answers
+    sum.plain += kind === 'managed' && own !== undefined ? own.without : plainAmountOf(report) + answers
     if (policies.recorded === undefined) sum.isPlainPi = true
-    const ours = (policies['pi-context-manager']?.cost ?? Number.NaN) + answers
-    const chosen = policies['chosen-lifetime']?.cost
+    const ours = amountOf(report, policies['pi-context-manager']) + answers
+    // A lifetime changes what tokens cost, and not how many are sent.
+    const chosen = isPlan ? undefined : policies['chosen-lifetime']?.cost
     // The sessions without a choice stay as they are.
     if (chosen !== undefined || sum.chosen !== undefined) sum.chosen = (sum.chosen ?? sum.own) + (chosen === undefined ? ours : chosen + answers)
     sum.own += ours
@@ -78,9 +87,10 @@ export class Accounts {
 
 /**
  * What was paid for a session, as `usage` sums it up, and what would have been paid without the context manager: the same where it
- * did not run, else by its own account. Undefined where nothing is known.
+ * did not run, else by its own account. On a plan at a flat rate the tokens of the prompts. Undefined where nothing is known.
  */
-export function billOf({ paid, isManaged, recordedSaved = 0, side, unit }: Pick<SessionReport, 'paid' | 'isManaged' | 'recordedSaved' | 'side' | 'unit'>): Savings | undefined {
+export function billOf({ paid, isManaged, recordedSaved = 0, side, unit, plan, calls }: Pick<SessionReport, 'paid' | 'isManaged' | 'recordedSaved' | 'side' | 'unit' | 'plan' | 'calls'>): Savings | undefined {
+  if (plan !== undefined && isOnPlan({ plan, calls, ...(side !== undefined && { side }) })) return { paid: plan.sent, without: plan.without }
   if (paid === undefined) return undefined
   const all = paid.cost + paid.answers
   if (!isManaged) return { paid: all, without: all }
@@ -96,8 +106,27 @@ export function kindOf({ isManaged, regime, policies }: Pick<SessionReport, 'isM
 }
 
 /** The cost of a session without the context manager, in the replay; NaN if the policies for that were left out. */
-export function plainCostOf({ isManaged, policies }: Pick<SessionReport, 'isManaged' | 'policies'>): number {
-  return (isManaged ? undefined : policies.recorded?.cost) ?? policies.pi?.cost ?? Number.NaN
+export function plainCostOf(report: Pick<SessionReport, 'isManaged' | 'policies'>): number {
+  return plainOf(report)?.cost ?? Number.NaN
+}
+
+/** What counts of a session without the context manager: its cost without the answers, or on a plan its tokens. NaN as above. */
+export function plainAmountOf(report: SessionReport): number {
+  return amountOf(report, plainOf(report))
+}
+
+/** What counts of a policy's requests: their cost, or on a plan at a flat rate their tokens; NaN without the policy. */
+export function amountOf(report: SessionReport, figures: TallyFigures | undefined): number {
+  return (isOnPlan(report) ? figures?.tokensSent : figures?.cost) ?? Number.NaN
+}
+
+/** The cost of a session's answers, which counts beside that of its requests; none on a plan. */
+export function answersOf(report: SessionReport): number {
+  return isOnPlan(report) ? 0 : (report.paid?.answers ?? 0)
+}
+
+function plainOf({ isManaged, policies }: Pick<SessionReport, 'isManaged' | 'policies'>): TallyFigures | undefined {
+  return (isManaged ? undefined : policies.recorded) ?? policies.pi
 }
 
 function extend(sum: Account, from: number | undefined, to: number | undefined): void {

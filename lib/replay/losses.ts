@@ -1,6 +1,7 @@
 /** The losses of the provider's cache when sessions were recorded: their number, causes and cost. */
 import { addLoss, noLoss, pauseOf, PAUSES } from '../models/index.ts'
 import type { LossSum, Pause } from '../models/index.ts'
+import { tokens as short } from '../ui/index.ts'
 import type { Loss } from './record.ts'
 
 /** The losses of sessions: in all, by what they came with and the pause before, and by cause. */
@@ -23,10 +24,10 @@ export function addLosses(sums: LossSums, losses: readonly Loss[]): void {
   }
 }
 
-/** The losses as a sentence, given how an amount is written; undefined for none. */
-export function lossSentence(sums: LossSums | undefined, written: (cost: number) => string): string | undefined {
+/** The losses as a sentence, given how an amount is written, or without their cost; undefined for none. */
+export function lossSentence(sums: LossSums | undefined, written?: (cost: number) => string): string | undefined {
   if (sums === undefined || sums.count === 0) return undefined
-  const { count, cost, after, byCause } = sums
+  const { count, cost, tokens, after, byCause } = sums
   const kinds = (['prompt', 'results'] as const).flatMap((kind) => {
     const all = PAUSES.reduce((sum, pause) => sum + after[kind][pause], 0)
     if (all === 0) return []
@@ -40,5 +41,6 @@ export function lossSentence(sums: LossSums | undefined, written: (cost: number)
     byCause.unknown.count === 0 || known === 0 ? [] : [`${byCause.unknown.count} have no recorded cause`],
   ].flat()
   const why = causes.length === 0 ? '' : `; ${causes.join(', ')}`
-  return `The provider lost the cached conversation ${count === 1 ? 'once' : `${count} times`}: ${kinds.join(', ')}${why}. Writing it again cost ${written(cost)}.`
+  const again = written === undefined ? `${short(tokens)} tokens were written again` : `Writing it again cost ${written(cost)}`
+  return `The provider lost the cached conversation ${count === 1 ? 'once' : `${count} times`}: ${kinds.join(', ')}${why}. ${again}.`
 }

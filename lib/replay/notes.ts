@@ -16,7 +16,7 @@ const NOTHING: NonNullable<Summary['leftOut']> = { side: { calls: 0, cost: 0 }, 
 const MAX_LEFT_OUT = 5
 
 /** The parts that were left out on purpose, as lines for people. */
-export function leftOutLines(files: JsonReport['leftOut'], { leftOut, calls }: Pick<Summary, 'leftOut' | 'calls'>): string[] {
+export function leftOutLines(files: JsonReport['leftOut'], { leftOut, calls, planCalls = 0 }: Pick<Summary, 'leftOut' | 'calls' | 'planCalls'>): string[] {
   const lines = files.slice(0, MAX_LEFT_OUT).map(({ file, message, calls: own = 0, cost = 0 }) => `left out: ${file}: ${message}${own === 0 ? '' : ` (${paid({ calls: own, cost })})`}`)
   const more = files.slice(MAX_LEFT_OUT)
   const moreCalls = { calls: sumOf(more, (one) => one.calls), cost: sumOf(more, (one) => one.cost) }
@@ -26,7 +26,7 @@ export function leftOutLines(files: JsonReport['leftOut'], { leftOut, calls }: P
     calls: again.calls + sumOf(files, ({ repeated }) => repeated?.calls),
     cost: again.cost + sumOf(files, ({ repeated }) => repeated?.cost),
   }
-  return [...lines, ...rest, ...repeatedLine(copies), ...doubtsLine(doubtful, calls)]
+  return [...lines, ...rest, ...repeatedLine(copies), ...doubtsLine(doubtful, calls), ...planLine(planCalls, calls)]
 }
 
 /** Says what a session was replayed with. */
@@ -53,8 +53,15 @@ export function doubtsLine(doubtful: number, calls: number): string[] {
   return [`${doubtful} of ${calls} calls ${doubtful === 1 ? 'has' : 'have'} token counts that are missing, negative, too large or contradict each other; what can't be true counts as 0`]
 }
 
+/** Says how many calls count although a plan paid for them, as a line; none for none. */
+function planLine(some: number, calls: number): string[] {
+  if (some === 0) return []
+  return [`${some} of ${calls} calls ${some === 1 ? 'was' : 'were'} made on a plan at a flat rate, and ${some === 1 ? 'counts at its list price' : 'count at list prices'}: other calls of the same session were paid`]
+}
+
+/** Calls with what was paid for them; nothing is paid on a plan. */
 function paid({ calls, cost }: Paid): string {
-  return `${calls} ${calls === 1 ? 'call' : 'calls'}, ${dollars(cost)}`
+  return `${calls} ${calls === 1 ? 'call' : 'calls'}${cost === 0 ? '' : `, ${dollars(cost)}`}`
 }
 
 function sumOf<T>(all: readonly T[], of: (one: T) => number | undefined): number {

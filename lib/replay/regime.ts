@@ -8,6 +8,7 @@ import { ChosenLifetimes } from './chosen.ts'
 import type { CacheRules } from './cache.ts'
 import { costOf, knownPrices, ratioPrices } from '../recordings/index.ts'
 import type { PaidCall, Prices } from '../recordings/index.ts'
+import { isOnPlan } from './plan-calls.ts'
 import type { RecordedCall } from './record.ts'
 import type { ReplayOptions } from './report.ts'
 import type { Sized } from './sizes.ts'
@@ -59,10 +60,10 @@ export class Regime {
     this.#hourShare = record.lifetimeMs !== undefined && record.lifetimeMs > FIVE_MINUTES_MS ? 1 : 0
   }
 
-  /** Choices of the cache's lifetime, where the provider has any: Anthropic itself, whose models have their plain names there. */
+  /** Choices of the cache's lifetime, where there are any: at Anthropic itself, whose models have their plain names there, and not on a plan. */
   chosenLifetimes(): ChosenLifetimes | undefined {
     const { record, models } = this.#survey
-    const isOffered = models.every((model) => OWN_NAME.test(model)) && (!this.isKept || record.lifetime !== undefined)
+    const isOffered = !isOnPlan(this.#survey) && models.every((model) => OWN_NAME.test(model)) && (!this.isKept || record.lifetime !== undefined)
     return isOffered ? ChosenLifetimes.of(this.cache, this.isKept) : undefined
   }
 

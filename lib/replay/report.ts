@@ -5,6 +5,7 @@ import type { Lifetime } from './policies/managed.ts'
 import type { ManagerOptions, PolicyName, PolicyRequest } from './policies/policy.ts'
 import type { Format, Message, Prices } from '../recordings/index.ts'
 import type { AboveBound, Crossing } from './prefixes.ts'
+import type { PlanCalls } from './plan-calls.ts'
 import type { Loss, RecordUse } from './record.ts'
 import type { ByLabel, RollRecord, Series, TallyFigures } from './tally.ts'
 
@@ -71,6 +72,11 @@ export interface SessionReport {
   isManaged: boolean
   /** Its savings then by its own account, in `unit`; only if it ran. */
   recordedSaved?: number
+  /**
+   * Calls that a plan at a flat rate paid for, with the tokens of their prompts, as sent and without us; absent for none. Where these
+   * are all calls, what `cost` says are list prices, which were not paid.
+   */
+  plan?: PlanCalls
   policies: Partial<Record<PolicyName, TallyFigures>>
   /** The size from which on the session costs more than with rolls; absent if it never does for good. */
   crossing?: Crossing

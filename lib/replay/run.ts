@@ -15,6 +15,7 @@ import { Recorded } from './policies/recorded.ts'
 import type { PolicyMoment, Policy, PolicyName, PolicyRequest, Setting } from './policies/policy.ts'
 import { BetweenCalls, CacheRecord } from './record.ts'
 import type { Before } from './record.ts'
+import { isOnPlan } from './plan-calls.ts'
 import { aboveBound, crossingOf } from './prefixes.ts'
 import { Regime } from './regime.ts'
 import type { Details, ReplayOptions, SessionReport } from './report.ts'
@@ -186,7 +187,7 @@ class Run {
   }
 
   report({ file, origin, skipped }: Recording): SessionReport {
-    const { repeated, repeatedCost, side, doubtful, record } = this.#survey
+    const { repeated, repeatedCost, side, doubtful, record, plan: onPlan } = this.#survey
     const figures: Partial<Record<PolicyName, TallyFigures>> = {}
     const series: Details['series'] = {}
     const byLabel: Details['byLabel'] = {}
@@ -205,6 +206,7 @@ class Run {
       series.bound = this.#bound.series
     }
     const chosen = choicesIn(this.#lanes)
+    const isPlan = isOnPlan({ plan: onPlan, calls: this.#survey.calls, side })
     const [crossing, bound] = [crossingOf(series), aboveBound(series, this.#price)]
     return {
       file,
@@ -215,7 +217,7 @@ class Run {
       skipped: Object.fromEntries(skipped),
       calls: this.#survey.calls,
       ...(repeated.size > 0 && { repeated: { calls: repeated.size, cost: repeatedCost } }),
-      ...(side.calls > 0 && { side }),
+      ...(side.calls > 0 && { side: isPlan ? { calls: side.calls, cost: 0 } : side }),
       ...(doubtful > 0 && { doubtful }),
       models: this.#survey.models,
       charsPerToken: this.#survey.unitsPerToken,
@@ -234,6 +236,7 @@ class Run {
       },
       isManaged: this.#survey.isManaged,
       ...(this.#survey.isManaged && { recordedSaved: this.#regime.unit === 'USD' ? this.#survey.saved.dollars : this.#survey.saved.tokens * this.#price }),
+      ...(onPlan !== undefined && { plan: onPlan }),
       policies: figures,
       ...(crossing !== undefined && { crossing }),
       ...(bound !== undefined && { bound }),

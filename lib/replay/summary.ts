@@ -10,6 +10,7 @@ import type { PolicyName } from './policies/policy.ts'
 import { CrossingSums } from './prefixes.ts'
 import type { Crossings } from './prefixes.ts'
 import type { Format } from '../recordings/index.ts'
+import { isOnPlan } from './plan-calls.ts'
 import type { SessionReport } from './run.ts'
 import type { TallyFigures } from './tally.ts'
 
@@ -42,6 +43,10 @@ export interface Summary {
   /** When the first and the last message of all sessions came, in milliseconds since the epoch. */
   from?: number
   to?: number
+  /** Sessions that a plan at a flat rate paid for: their calls cost nothing in `policies`, `losses` and `leftOut`. Absent: none. */
+  onPlan?: number
+  /** Calls on a plan in sessions of which other calls were paid; they count at list prices. Absent: none. */
+  planCalls?: number
   policies: Partial<Record<PolicyName, TallyFigures>>
   /** The same by where sessions come from. */
   bySource?: Partial<Record<SessionOrigin, OriginSums>>
@@ -76,6 +81,8 @@ export class ReplaySums {
   readonly #accounts = new Accounts()
   readonly #losses = noLosses()
   readonly #crossings = new CrossingSums()
+  #onPlan = 0
+  #planCalls = 0
   readonly #leftOut: NonNullable<Summary['leftOut']> = { side: { calls: 0, cost: 0 }, repeated: { calls: 0, cost: 0 }, doubtful: 0 }
   readonly #bySource: Partial<Record<SessionOrigin, OriginSums>> = {}
 
@@ -92,17 +99,21 @@ export class ReplaySums {
     extend(this.#period, report)
     this.#leave(report)
     this.#accounts.add(report)
-    addLosses(this.#losses, report.regime.losses)
+    const isPlan = isOnPlan(report)
+    if (isPlan) this.#onPlan += 1
+    else this.#planCalls += report.plan?.calls ?? 0
+    addLosses(this.#losses, isPlan ? report.regime.losses.map((loss) => ({ ...loss, cost: 0 })) : report.regime.losses)
     this.#crossings.add(report.regime.window, report.crossing)
-    const plainCost = plainCostOf(report)
+    const plainCost = isPlan ? 0 : plainCostOf(report)
     this.#share(report)
-    const piCost = report.policies.pi?.cost ?? 0
+    const piCost = isPlan ? 0 : (report.policies.pi?.cost ?? 0)
     for (const name of POLICY_NAMES) {
       const isChosen = name === 'chosen-lifetime'
       if (isChosen && report.policies[name] !== undefined) this.#hasChoice = true
       // A session without a choice of the lifetime stays as it is.
-      const one = report.policies[name] ?? (isChosen ? report.policies['pi-context-manager'] : undefined)
-      if (one === undefined) continue
+      const figures = report.policies[name] ?? (isChosen ? report.policies['pi-context-manager'] : undefined)
+      if (figures === undefined) continue
+      const one = isPlan ? { ...figures, cost: 0, rereadCost: 0, fetchCost: 0 } : figures
       const cached = one.cacheHit * one.tokensSent
       const sum = this.#policies.get(name)
       if (sum === undefined) {
@@ -167,7 +178,8 @@ export class ReplaySums {
       worst[name] = most
     }
     const crossings = this.#crossings.sums
-    return { ...(crossings !== undefined && { crossings }), sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', ...this.#period, policies, bySource: this.#bySource, accounts: this.#accounts.all, losses: this.#losses, leftOut: this.#leftOut, worst }
+    const plans = { ...(this.#onPlan > 0 && { onPlan: this.#onPlan }), ...(this.#planCalls > 0 && { planCalls: this.#planCalls }) }
+    return { ...(crossings !== undefined && { crossings }), ...plans, sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', ...this.#period, policies, bySource: this.#bySource, accounts: this.#accounts.all, losses: this.#losses, leftOut: this.#leftOut, worst }
   }
 }
 

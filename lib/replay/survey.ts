@@ -11,6 +11,8 @@ import { BetweenCalls, CacheRecord } from './record.ts'
 import { Reader } from './missed/answer.ts'
 import { Vocabulary } from './missed/vocabulary.ts'
 import type { Charged, Message, PaidCall, Prices, Problem, Recording, Saved } from '../recordings/index.ts'
+import { PlanSums } from './plan-calls.ts'
+import type { NotedCall, PlanCalls } from './plan-calls.ts'
 import { RecordedRequest } from './sent.ts'
 import { Sizes } from './sizes.ts'
 
@@ -50,6 +52,8 @@ export interface Survey {
   isManaged: boolean
   /** Its savings then, by its own account. */
   saved: Saved
+  /** Calls on a plan at a flat rate, those outside the conversation too; undefined for none. */
+  plan?: PlanCalls
   /** It ran in the gateway: the file has the agent's own messages, and counts of what was sent in their place. */
   isThroughGateway: boolean
 }
@@ -61,8 +65,8 @@ const NO_PRICES = { input: 0, cacheRead: 0, cacheWrite: 0 }
 const DEFAULT_UNITS_PER_TOKEN = 2.8
 const DEFAULT_SYSTEM_TOKENS = 3000
 
-/** Says what the context manager saved with a call by a gateway's notes; undefined for a call that did not go through it. */
-export type ThroughGateway = (call: PaidCall) => Saved | undefined
+/** Says what a gateway has noted of a call; undefined for one that did not go through it. */
+export type ThroughGateway = (call: PaidCall) => NotedCall | undefined
 
 /** Reads a recording once. Calls under a name in `charged` are repeated ones; the names of the others are added. */
 export async function survey(recording: Recording, report: (problem: Problem) => void, charged: Charged = new Set(), throughGateway: ThroughGateway = () => undefined): Promise<Survey> {
@@ -82,6 +86,7 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
   const sizes = new Sizes(recording.origin.format === 'claude-code')
   const savings = new SavedSteps()
   const saved: Saved = { tokens: 0, dollars: 0 }
+  const plan = new PlanSums()
   let [isManaged, isThroughGateway] = [false, false]
   let recordedTokens = 0
   for await (const step of recording.steps(report)) {
@@ -94,8 +99,10 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
     if (call !== undefined && !isNew) repeatedCost += costOf(call) ?? 0
     if (call?.usage?.isDoubtful === true && isNew) doubtful += 1
     const passed = call === undefined ? undefined : throughGateway(call)
-    if (passed !== undefined) isManaged = isThroughGateway = true
-    const gained = isNew ? (passed ?? savings.take(step, charged)) : undefined
+    if (passed?.saved !== undefined) isManaged = isThroughGateway = true
+    if (call !== undefined && isNew) plan.call(call, passed?.plan)
+    const gained = isNew ? (passed?.saved ?? savings.take(step, charged)) : undefined
+    if (step.kind === 'managed' || step.kind === 'off') plan.account(gained?.plan)
     saved.tokens += gained?.tokens ?? 0
     saved.dollars += gained?.dollars ?? 0
     if (step.kind === 'side') {
@@ -131,7 +138,7 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
     else prices.delete(model)
   }
   const byCalls = [...models].sort((left, right) => right[1] - left[1]).map(([model]) => model)
-  return { calls: count - repeated.size, repeated, record, sizes, repeatedCost, side, doubtful, ...fit(isThroughGateway ? points.slice(0, 1) : points), prices, models: byCalls, summaries, recordedTokens, vocabulary, isManaged, saved, isThroughGateway }
+  return { calls: count - repeated.size, repeated, record, sizes, repeatedCost, side, doubtful, ...fit(isThroughGateway ? points.slice(0, 1) : points), prices, models: byCalls, summaries, recordedTokens, vocabulary, isManaged, saved, isThroughGateway, ...(plan.sums.calls > 0 && { plan: plan.sums }) }
 }
 
 interface Point {

@@ -1,7 +1,7 @@
 /** The report for terminals: sessions by what they save, the totals, the verdict. */
 import { basename } from 'node:path'
 import { columns, dayOf, fitted, middleCut, savingCell, shareCell, shortened, tokens, wrapped } from '../ui/index.ts'
-import { billOf, kindOf, plainCostOf } from './accounts.ts'
+import { amountOf, answersOf, billOf, kindOf, plainAmountOf } from './accounts.ts'
 import { measuresOf } from './measures.ts'
 import { regimeText, sideNote } from './notes.ts'
 import { programTitle } from '../recordings/index.ts'
@@ -10,6 +10,8 @@ import type { Measured, Measures } from './measures.ts'
 import type { SessionReport } from './run.ts'
 import type { Summary } from './summary.ts'
 import { money, verdictOf } from './verdict.ts'
+import type { AmountUnit } from './verdict.ts'
+import { isOnPlan } from './plan-calls.ts'
 
 /** Colours words, or leaves them plain. */
 interface Paint {
@@ -49,15 +51,17 @@ export interface Row {
   chosen?: number
   /** The context manager ran: `own` is what was paid, and `without` is by its own account. */
   isManaged?: true
-  unit: SessionReport['unit']
+  /** Tokens for a session on a plan at a flat rate: of its prompts. */
+  unit: AmountUnit
 }
 
 /** A session as a row; undefined if Pi or the context manager was left out. */
 export function rowOf(report: SessionReport): Row | undefined {
   const { 'pi-context-manager': own, 'chosen-lifetime': chosen } = report.policies
-  const plain = plainCostOf(report)
+  const plain = plainAmountOf(report)
   if (own === undefined || Number.isNaN(plain)) return undefined
-  const answers = report.paid?.answers ?? 0
+  const isPlan = isOnPlan(report)
+  const answers = answersOf(report)
   const kind = kindOf(report)
   const bill = kind === 'assumed' ? undefined : billOf(report)
   const isManaged = kind === 'managed' && bill !== undefined
@@ -70,10 +74,10 @@ export function rowOf(report: SessionReport): Row | undefined {
     calls: report.calls,
     without: bill?.without ?? plain + answers,
     ...(bill === undefined && { isAssumed: true as const }),
-    own: isManaged ? bill.paid : own.cost + answers,
-    ...(chosen !== undefined && { chosen: chosen.cost + answers }),
+    own: isManaged ? bill.paid : amountOf(report, own) + answers,
+    ...(chosen !== undefined && !isPlan && { chosen: chosen.cost + answers }),
     ...(isManaged && { isManaged: true as const }),
-    unit: report.unit,
+    unit: isPlan ? 'tokens' : report.unit,
   }
 }
 
@@ -86,13 +90,14 @@ const PROJECT_CHARS = 10
 /** The sessions of each program, by what they save. */
 export function sessionsTable(rows: readonly Row[], paint: Paint, width = USUAL_WIDTH): string {
   const programs = [...new Set(rows.map(({ program }) => program))].sort()
-  const parts = programs.flatMap((one) => [false, true].map((isManaged) => rows.filter((row) => row.program === one && (row.isManaged === true) === isManaged)))
+  const of = (one: Format, isManaged: boolean, isPlan: boolean): Row[] => rows.filter((row) => row.program === one && (row.isManaged === true) === isManaged && (row.unit === 'tokens') === isPlan)
+  const parts = programs.flatMap((one) => [false, true].flatMap((isPlan) => [false, true].map((isManaged) => of(one, isManaged, isPlan))))
   return parts.filter(({ length }) => length > 0).map((part) => programTable(part, paint, width)).join('\n\n')
 }
 
-/** The sessions of one program, all of them with the context manager, or all without it. */
+/** The sessions of one program, all of them with the context manager, or all without it, and all on a plan at a flat rate or none. */
 function programTable(rows: readonly Row[], paint: Paint, width: number): string {
-  const [{ program, isManaged }] = rows as [Row]
+  const [{ program, isManaged, unit }] = rows as [Row]
   const sorted = [...rows].sort((left, right) => right.without - right.own - (left.without - left.own))
   const room = Math.min(NAME_CHARS.most, Math.max(NAME_CHARS.least, NAME_CHARS.least + width - USUAL_WIDTH))
   // A session with the context manager was paid, whatever a replay would choose.
@@ -109,9 +114,9 @@ function programTable(rows: readonly Row[], paint: Paint, width: number): string
     savingCell(row.without - row.own, (amount) => money(amount, row.unit)),
     row.without === 0 ? '-' : shareCell(row.own / row.without),
   ])
-  const heads = ['date', 'project', 'session', 'answers', 'paid', isManaged === true ? 'without' : 'ours', ...(hasChoice ? ['chosen'] : []), 'saved', 'share']
+  const heads = ['date', 'project', 'session', 'answers', unit === 'tokens' ? 'sent' : 'paid', isManaged === true ? 'without' : 'ours', ...(hasChoice ? ['chosen'] : []), 'saved', 'share']
   const [head = '', ...body] = fitted([heads, ...cells], width - INDENT.length, SPARE, { left: 3 }).map((line) => `${INDENT}${line}`)
-  return [`Sessions of ${programTitle(program)}${isManaged === true ? ' with pi-context-manager, by what it saved' : ', by what they save'}`, paint.dim(head), ...body].join('\n')
+  return [`Sessions of ${programTitle(program)}${unit === 'tokens' ? ' on a plan at a flat rate,' : ''}${isManaged === true ? ' with pi-context-manager, by what it saved' : `${unit === 'tokens' ? '' : ','} by what they save`}`, paint.dim(head), ...body].join('\n')
 }
 
 /** Columns that a narrow terminal does without, the first one first. */
@@ -133,7 +138,9 @@ export function sessionTable(report: SessionReport, paint: Paint = PLAIN, width 
 /** The totals of all sessions: costs and tokens add up, peaks are the largest. */
 export function summaryTable(summary: Summary, paint: Paint = PLAIN, width = USUAL_WIDTH): string {
   const side = sideNote(summary.leftOut?.side)
-  return `all ${summary.sessions} sessions, ${summary.calls} answers${side === undefined ? '' : `; left out: ${side}`}\n${table(summary, paint, width)}`
+  const { sessions, onPlan = 0 } = summary
+  const plans = onPlan === 0 || onPlan === sessions ? '' : `; costs without those of ${onPlan === 1 ? 'one session' : `${onPlan} sessions`} on a plan at a flat rate`
+  return `all ${sessions} sessions, ${summary.calls} answers${plans}${side === undefined ? '' : `; left out: ${side}`}\n${table(summary, paint, width)}`
 }
 
 /** The verdict, as the last lines of a run; undefined where there is none. */

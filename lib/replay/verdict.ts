@@ -33,13 +33,29 @@ export function verdictOf(summary: Summary): Verdict | undefined {
   const accounts = summary.accounts ?? accountsBySource(summary, recorded?.cost ?? pi?.cost ?? Number.NaN, own.cost)
   const plain = accounts.reduce((sum, account) => sum + account.plain, 0)
   if (!(plain > 0)) return undefined
-  const cost = accounts.map((account) => sentenceOf(account, unit)).join(' ')
-  const losses = lossSentence(summary.losses, (amount) => price(amount, unit))
-  const { paid: now, without } = comparedBy(accounts)
-  return { headline: headlineOf(accounts, unit), cost, losses, window: crossingSentence(summary.crossings), fetch: fetched(own, calls, accounts), saves: now < without }
+  const cost = accounts.map((account) => sentenceOf(account, account.isPlan === true ? 'tokens' : unit)).join(' ')
+  const leading = leadingOf(accounts)
+  const leadingUnit = unitOf(leading, unit)
+  const losses = leadingUnit === 'tokens' ? lossSentence(summary.losses) : lossSentence(summary.losses, (amount) => price(amount, unit))
+  const { paid: now, without } = comparedBy(leading)
+  return { headline: headlineOf(leading, leadingUnit), cost, losses, window: crossingSentence(summary.crossings), fetch: fetched(own, calls, leading), saves: now < without }
 }
 
-/** The two figures that accounts compare: what was or would have been paid with the context manager, and without it. */
+/** The unit of an amount: of costs as in a report, or tokens of prompts on a plan at a flat rate. */
+export type AmountUnit = SessionReport['unit'] | 'tokens'
+
+/** The accounts that are told first: of what was paid by the token, and without any such those of plans. */
+export function leadingOf(accounts: readonly Account[]): readonly Account[] {
+  const paid = accounts.filter(({ isPlan }) => isPlan !== true)
+  return paid.length > 0 ? paid : accounts
+}
+
+/** The unit of the amounts of such accounts, given that of costs. */
+export function unitOf(leading: readonly Account[], unit: SessionReport['unit']): AmountUnit {
+  return leading.some(({ isPlan }) => isPlan === true) ? 'tokens' : unit
+}
+
+/** The two figures that accounts of one unit compare: what was or would have been paid with the context manager, and without it. */
 export function comparedBy(accounts: readonly Account[]): Savings {
   const of = ({ kind, paid, plain, own }: Account): Savings => (kind === 'managed' ? { paid: Number.isNaN(paid) ? own : paid, without: plain } : { paid: own, without: kind === 'paid' ? paid : plain })
   return accounts.map(of).reduce((sum, one) => ({ paid: sum.paid + one.paid, without: sum.without + one.without }), { paid: 0, without: 0 })
@@ -55,20 +71,26 @@ function accountsBySource({ sessions, calls, bySource, from, to }: Summary, plai
 }
 
 /** Prefers what was paid to what would have been. */
-function headlineOf(accounts: readonly Account[], unit: SessionReport['unit']): string {
+function headlineOf(accounts: readonly Account[], unit: AmountUnit): string {
   const paid = accounts.filter((account) => account.kind === 'paid' && account.paid > 0)
   if (paid.length > 0) {
     const [cost, with_] = [sumOf(paid, (one) => one.paid), sumOf(paid, (one) => one.own)]
-    return `You paid ${price(cost, unit)} in ${namesOf(paid)}; ${wayOf(paid)} about ${money(with_, unit)}, ${difference(with_ / cost)}`
+    return `You ${verbOf(unit)} ${price(cost, unit)} in ${namesOf(paid)}; ${wayOf(paid)} about ${money(with_, unit)}, ${difference(with_ / cost)}`
   }
   const managed = accounts.filter((account) => account.kind === 'managed' && !Number.isNaN(account.paid))
-  if (managed.length > 0) return capitalized(accountText(comparedBy(managed), (amount) => price(amount, unit)))
+  if (managed.length > 0) return capitalized(accountText(comparedBy(managed), (amount) => price(amount, unit), verbOf(unit)))
   const { paid: with_, without } = comparedBy(accounts)
   return `With pi-context-manager: ${price(with_, unit)} instead of ${money(without, unit)}, ${difference(with_ / without)}`
 }
 
-function sentenceOf(account: Account, unit: SessionReport['unit']): string {
+/** An account as a sentence or two. On a plan, tokens are sent in place of what is paid. */
+function sentenceOf(account: Account, unit: AmountUnit): string {
+  return unit === 'tokens' ? `On a plan at a flat rate: ${uncapitalized(costSentence(account, unit))}` : costSentence(account, unit)
+}
+
+function costSentence(account: Account, unit: AmountUnit): string {
   const { kind, paid, plain, own, uncounted } = account
+  const [verb, cost] = unit === 'tokens' ? (['sent', 'sent'] as const) : (['paid', 'cost'] as const)
   const programs = namesOf([account])
   const isPi = account.programs.every((program) => program === 'pi')
   const about = extent(account, isPi ? '' : ` of ${programs}`)
@@ -77,28 +99,28 @@ function sentenceOf(account: Account, unit: SessionReport['unit']): string {
       const setting = `With the settings of this replay it would have been ${price(own, unit)}${chosenWords(account, plain, unit)}.`
       if (Number.isNaN(paid))
         return `Plain Pi would have cost ${price(plain, unit)} for ${about}, which ran with pi-context-manager. What they did cost is not recorded. ${setting}`
-      return `${capitalized(accountText({ paid, without: plain }, (amount) => price(amount, unit)))}, for ${about}, by its own account. ${setting}`
+      return `${capitalized(accountText({ paid, without: plain }, (amount) => price(amount, unit), verb))}, for ${about}, by its own account. ${setting}`
     }
     case 'paid': {
       const without = uncounted === 0 ? '' : ` (${uncounted} of them without a count)`
       const way = wayOf([account])
       // Users do not pay in a benchmark's agent.
       const [where, whose] = isPi || way === GATEWAY ? [` in ${programs}`, ''] : ['', ` of ${programs}`]
-      return `You paid ${price(paid, unit)}${where} for ${extent(account, whose)}${without}. ${capitalized(way)} they would have cost about ${price(own, unit)} (${difference(own / paid)}), on the same cache and window${chosenWords(account, paid, unit)}.`
+      return `You ${verb} ${price(paid, unit)}${where} for ${extent(account, whose)}${without}. ${capitalized(way)} they would have ${cost} about ${price(own, unit)} (${difference(own / paid)}), on the same cache and window${chosenWords(account, paid, unit)}.`
     }
     case 'assumed': {
-      const would = `${price(own, unit)} instead of ${money(plain, unit)} (${difference(own / plain)})`
+      const instead = `${price(own, unit)} instead of ${money(plain, unit)} (${difference(own / plain)})`
       const chosen = chosenWords(account, plain, unit)
-      if (isPi) return `You would have paid ${would} for ${about}${chosen}.`
-      const bill = Number.isNaN(paid) ? '' : ` In ${programs} they cost ${price(paid, unit)}.`
-      const with_ = `would have cost ${price(own, unit)} with pi-context-manager and ${money(plain, unit)} without it (${difference(own / plain)})${chosen}`
+      if (isPi) return `You would have ${verb} ${instead} for ${about}${chosen}.`
+      const bill = Number.isNaN(paid) ? '' : ` In ${programs} they ${cost} ${price(paid, unit)}.`
+      const with_ = `would have ${cost} ${price(own, unit)} with pi-context-manager and ${money(plain, unit)} without it (${difference(own / plain)})${chosen}`
       return `${account.isPlainPi === true ? 'In Pi' : 'On an assumed cache'}, ${about} ${with_}.${bill}`
     }
   }
 }
 
 /** The cost with the lifetime of the cache chosen, too, as the beginning of a next sentence; nothing where none can be chosen. */
-function chosenWords({ chosen }: Account, before: number, unit: SessionReport['unit']): string {
+function chosenWords({ chosen }: Account, before: number, unit: AmountUnit): string {
   return chosen === undefined || !(before > 0) ? '' : `. With the cache's lifetime chosen as well, it would be about ${price(chosen, unit)} (${difference(chosen / before)})`
 }
 
@@ -117,6 +139,15 @@ function capitalized(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
+function uncapitalized(words: string): string {
+  return words.charAt(0).toLowerCase() + words.slice(1)
+}
+
+/** What is done with an amount. */
+function verbOf(unit: AmountUnit): 'paid' | 'sent' {
+  return unit === 'tokens' ? 'sent' : 'paid'
+}
+
 function sumOf(accounts: readonly Account[], of: (account: Account) => number): number {
   return accounts.reduce((sum, account) => sum + of(account), 0)
 }
@@ -131,12 +162,12 @@ const PROGRAMS: Readonly<Record<Format, string>> = {
 }
 
 /** A cost with its unit. */
-function price(cost: number, unit: SessionReport['unit']): string {
-  return unit === 'USD' ? money(cost, unit) : `${money(cost, unit)} fresh input tokens`
+function price(cost: number, unit: AmountUnit): string {
+  return unit === 'USD' ? money(cost, unit) : `${money(cost, unit)} ${unit === 'tokens' ? unit : 'fresh input tokens'}`
 }
 
-/** A cost for people: dollars, or fresh input tokens. */
-export function money(cost: number, unit: SessionReport['unit']): string {
+/** An amount for people: dollars, or a number of tokens. */
+export function money(cost: number, unit: AmountUnit): string {
   return unit === 'USD' ? dollars(cost) : tokens(cost)
 }
 
@@ -151,9 +182,10 @@ function extent({ sessions, calls, from, to }: Pick<Account, 'sessions' | 'calls
 function fetched(own: TallyFigures, calls: number, accounts: readonly Account[]): string {
   const strong = (own.missedUses?.toolText.strong ?? 0) + (own.missedUses?.ownWords.strong ?? 0)
   const rate = (count: number): string => String(Math.round((100 * count) / calls))
+  const isPlan = accounts.some((account) => account.isPlan === true)
   if (own.rereads + strong === 0) return 'No answer would have had to fetch anything again.'
-  const what = `${rate(own.rereads)} a file for an edit (included in that cost) and ${rate(strong)} other text`
-  const rest = strong === 0 ? '' : ` Including the other text, it would be ${difference(withAnswers(fetchedRatio(own), own, accounts))}.`
+  const what = `${rate(own.rereads)} a file for an edit (included in ${isPlan ? 'these tokens' : 'that cost'}) and ${rate(strong)} other text`
+  const rest = strong === 0 || isPlan ? '' : ` Including the other text, it would be ${difference(withAnswers(fetchedRatio(own), own, accounts))}.`
   return `${rate(own.rereads + strong)} of 100 answers would have had to fetch something again: ${what}.${rest}`
 }
 

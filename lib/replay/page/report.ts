@@ -10,7 +10,8 @@ import { programTitle } from '../../recordings/index.ts'
 import type { Problem } from '../../recordings/index.ts'
 import type { SessionReport } from '../run.ts'
 import type { Summary } from '../summary.ts'
-import { comparedBy, money, verdictOf } from '../verdict.ts'
+import { comparedBy, leadingOf, money, unitOf, verdictOf } from '../verdict.ts'
+import { isOnPlan } from '../plan-calls.ts'
 import { leftOutLines, regimeText, sideNote } from '../notes.ts'
 import { rowOf } from '../table.ts'
 import { missedUses } from './missed.ts'
@@ -75,8 +76,10 @@ function overview(summary: Summary, single: boolean): string {
       : `<h1>${prose(verdict.headline)}</h1><p>${prose(verdict.cost)}</p>${[verdict.losses, verdict.window].map((sentence) => (sentence === undefined ? '' : `<p>${prose(sentence)}</p>`)).join('')}<p>${prose(verdict.fetch)}</p>`
   const tiles: [string, string][] = []
   if (own !== undefined && before !== undefined) {
-    const { paid, without } = comparedBy(summary.accounts ?? [])
-    if (without > 0) tiles.push([money(Math.abs(without - paid), unit), `${without < paid ? 'more to pay' : 'saved'}: ${compared(paid / without)} without pi-context-manager`])
+    const leading = leadingOf(summary.accounts ?? [])
+    const { paid, without } = comparedBy(leading)
+    const shown = unitOf(leading, unit)
+    if (without > 0) tiles.push([money(Math.abs(without - paid), shown), `${without < paid ? (shown === 'tokens' ? 'more to send' : 'more to pay') : shown === 'tokens' ? 'tokens saved' : 'saved'}: ${compared(paid / without)} without pi-context-manager`])
     tiles.push([`${(100 * own.cacheHit).toFixed(1)} %`, 'of all prompt tokens came from the cache'])
     tiles.push([tokens(own.peakTokens), `tokens in the largest request; without: ${tokens(before.peakTokens)}`])
     tiles.push([String(own.compactions), `lossy summaries; without: ${before.compactions}`])
@@ -100,21 +103,24 @@ function overview(summary: Summary, single: boolean): string {
 /** A session's position on the page: those that save most come first. */
 function orderOf(report: SessionReport): number {
   const row = rowOf(report)
-  const saved = row === undefined ? 0 : row.without - row.own
+  // A million tokens on a plan count as much as a dollar.
+  const saved = row === undefined ? 0 : (row.without - row.own) / (row.unit === 'tokens' ? 1_000_000 : 1)
   return Math.max(-2_000_000_000, Math.min(2_000_000_000, -Math.round(saved * 10_000)))
 }
 
 /** A session in a line: when, of which program, which project, what it saved. */
 function titleOf(report: SessionReport): string {
-  const { file, cwd, format, from, unit } = report
+  const { file, cwd, format, from } = report
   const row = rowOf(report)
+  const written = (amount: number): string => (row?.unit === 'tokens' ? `${tokens(amount)} tokens` : money(amount, report.unit))
+  const verb = row?.unit === 'tokens' ? 'sent' : 'paid'
   const parts = [...(from === undefined ? [] : [dayOf(from)]), programTitle(format), ...(cwd === '/' ? [] : [basename(cwd)])]
   const saved =
     row === undefined
       ? ''
       : row.isManaged === true
-        ? `, ${accountText({ paid: row.own, without: row.without }, (amount) => money(amount, unit))}`
-        : `, ${money(row.own, unit)} instead of ${row.isAssumed === true ? '' : 'the '}${money(row.without, unit)}${row.isAssumed === true ? '' : ' paid'}, ${difference(row.own / row.without)}`
+        ? `, ${accountText({ paid: row.own, without: row.without }, written, verb)}`
+        : `, ${written(row.own)} instead of ${row.isAssumed === true ? '' : 'the '}${written(row.without)}${row.isAssumed === true ? '' : ` ${verb}`}, ${difference(row.own / row.without)}`
   return `<b>${escape(parts.join(' '))}</b>${prose(saved)} <span class="dim" title="${escape(file)}">${escape(basename(file))}</span>`
 }
 
@@ -139,7 +145,7 @@ function session(report: SessionReport, open: boolean): string {
   const legend = lines.map((name) => `<span><i style="background:var(--${name})"></i>${name}</span>`).join('')
   const figures = [
     `<figure><figcaption>Context size over calls, tokens; ticks are rolls</figcaption>${size}</figure>`,
-    `<figure><figcaption>Cost over calls${cheap.length < lines.length ? ' (without sections)' : ''}</figcaption>${cost}</figure>`,
+    ...(isOnPlan(report) ? [] : [`<figure><figcaption>Cost over calls${cheap.length < lines.length ? ' (without sections)' : ''}</figcaption>${cost}</figure>`]),
     where(report),
     active(report),
   ]
