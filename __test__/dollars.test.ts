@@ -21,7 +21,7 @@ test('an order of the same prices makes no other cent', () => {
   expect(dollars(prices.reduce((sum, one) => sum + one, 0))).toBe(dollars(prices.toReversed().reduce((sum, one) => sum + one, 0)))
 })
 
-/** A template that writes a sign before a number of its own. The name of a variable of the shell is a constant in capitals. */
+/** A template that writes a sign before a number by itself. The name of a variable of the shell is a constant in capitals. */
 const OWN = /\$\$\{(?![A-Z_]+\})/
 
 test('no other source writes a dollar sign before a number', () => {

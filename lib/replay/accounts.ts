@@ -110,12 +110,12 @@ export function plainCostOf(report: Pick<SessionReport, 'isManaged' | 'policies'
   return plainOf(report)?.cost ?? Number.NaN
 }
 
-/** What counts of a session without the context manager: its cost without the answers, or on a plan its tokens. NaN as above. */
+/** The amount of a session without the context manager: its cost without the answers, or on a plan its tokens. NaN as above. */
 export function plainAmountOf(report: SessionReport): number {
   return amountOf(report, plainOf(report))
 }
 
-/** What counts of a policy's requests: their cost, or on a plan at a flat rate their tokens; NaN without the policy. */
+/** The amount of a policy's requests: their cost, or on a plan at a flat rate their tokens; NaN without the policy. */
 export function amountOf(report: SessionReport, figures: TallyFigures | undefined): number {
   return (isOnPlan(report) ? figures?.tokensSent : figures?.cost) ?? Number.NaN
 }

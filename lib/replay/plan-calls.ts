@@ -15,7 +15,7 @@ export function isOnPlan({ plan, calls, side }: { plan?: PlanCalls | undefined; 
 
 /** A call by a gateway's notes. */
 export interface NotedCall {
-  /** What the context manager saved with it; absent where the session was left plain. */
+  /** The context manager's saving with it; absent where the session was left plain. */
   saved?: Saved
   /** For a call on a plan: tokens of its prompt, as sent and without us. */
   plan?: { sent: number; without: number }

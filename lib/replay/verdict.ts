@@ -143,7 +143,7 @@ function uncapitalized(words: string): string {
   return words.charAt(0).toLowerCase() + words.slice(1)
 }
 
-/** What is done with an amount. */
+/** The verb for an amount. */
 function verbOf(unit: AmountUnit): 'paid' | 'sent' {
   return unit === 'tokens' ? 'sent' : 'paid'
 }
