@@ -18,7 +18,7 @@ import { obedient, output } from './script.ts'
 afterEach(cleanUp)
 
 const PRICES = { input: 1, cacheRead: 0.1, cacheWrite: 1.25 }
-const ROUNDS = Array.from({ length: 10 }, (_, n) => n)
+const ROUNDS = Array.from({ length: 16 }, (_, n) => n)
 const PROMPTS = ROUNDS.map((n) => `show n${n} m${n} k${n}`)
 const NAMES = ROUNDS.flatMap((n) => [`n${n}`, `m${n}`, `k${n}`])
 
