@@ -79,16 +79,46 @@ const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
  * The headers that frame a request's body upstream as the client has framed it: one request stays one, whatever its method
  * is. `body` is all of it unless a `rest` follows.
  */
-export function framingOf(client: Pick<IncomingMessage, 'headers' | 'method'>, body: Buffer | undefined, rest: object | undefined): string[] {
-  const { 'transfer-encoding': transfer = '', 'content-length': length } = client.headers
+export function framingOf(client: Pick<IncomingMessage, 'headers' | 'method'> & Partial<Pick<IncomingMessage, 'rawTrailers'>>, body: Buffer | undefined, rest: object | undefined): string[] {
+  const { 'content-length': length } = client.headers
   // Node ignores an empty coding and goes by the length; another server may read the rest of the list in another way.
-  const codings = transfer.split(',').map((name) => name.trim()).filter((name) => name !== '')
+  const codings = listIn(client.headers['transfer-encoding'])
   // Node has taken the chunks apart, and nothing but the chunks.
   const isChunked = codings.join().toLowerCase() === 'chunked'
-  if (codings.length > 0 && (rest !== undefined || !isChunked)) return ['Transfer-Encoding', codings.join(', ')]
+  // Only chunks can have something behind them.
+  const hasTrailers = trailersOf(client.rawTrailers ?? []).length > 0
+  if (codings.length > 0 && (rest !== undefined || !isChunked || hasTrailers)) return ['Transfer-Encoding', codings.join(', ')]
   const size = rest === undefined ? String(body?.length ?? 0) : length
   const isNeeded = isChunked || length !== undefined || WITH_BODY.has(client.method ?? '') || (body?.length ?? 0) > 0
   return isNeeded ? ['Content-Length', size ?? '0'] : []
+}
+
+/**
+ * The headers that frame an answer for a client, where node does not choose them itself: codings of the transfer that are
+ * still on the body, and the names of its trailers. A client of HTTP/1.0 knows neither.
+ */
+export function answerFraming(answer: IncomingMessage, client: Pick<IncomingMessage, 'method' | 'httpVersion'>): string[] {
+  const hasBody = client.method !== 'HEAD' && answer.statusCode !== 204 && answer.statusCode !== 304
+  const codings = listIn(answer.headers['transfer-encoding'])
+  if (codings.length === 0 || !hasBody || client.httpVersion !== '1.1') return []
+  const trailer = valuesOf(answer.rawHeaders, 'trailer').flatMap((value) => ['Trailer', value])
+  return ['Transfer-Encoding', [...transferCodings(answer), 'chunked'].join(', '), ...trailer]
+}
+
+/** The codings of a message's transfer that node has not taken off, in the order in which they were applied. */
+export function transferCodings({ headers }: Pick<IncomingMessage, 'headers'>): string[] {
+  return listIn(headers['transfer-encoding']).map((name) => name.toLowerCase()).filter((name) => name !== 'chunked')
+}
+
+/** The trailers to pass on, without those that a head alone may have (RFC 9110, 6.5.1). */
+export function trailersOf(raw: RawHeaders): [name: string, value: string][] {
+  const kept = passedOn(raw, [...ORIGIN_WIDE, 'content-length', 'content-encoding', 'content-type', 'content-range', 'host', 'location', 'authorization', 'cookie'])
+  return Array.from({ length: kept.length / 2 }, (_, n) => [kept[2 * n] as string, kept[2 * n + 1] as string])
+}
+
+/** The names in a list-like header. */
+function listIn(value = ''): string[] {
+  return value.split(',').map((name) => name.trim()).filter((name) => name !== '')
 }
 
 /** All values of a header. */
