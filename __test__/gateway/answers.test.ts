@@ -27,7 +27,7 @@ async function serving(answer: (socket: Socket, n: number) => void): Promise<str
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** Sends a request over a connection of its own. Returns all that comes until the other side closes it. */
+/** Sends a request over a separate connection. Returns all that comes until the other side closes it. */
 async function talk(url: string, path = '/v1/messages'): Promise<string> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   onCleanUp(() => void socket.destroy())
@@ -39,7 +39,7 @@ async function talk(url: string, path = '/v1/messages'): Promise<string> {
   return got
 }
 
-/** What an answer on the wire says: its status, what came of its body, and whether that is all of it. */
+/** The parts of an answer on the wire: status, the body as far as it came, and whether that is all of it. */
 function read(wire: string): { status: number; body: string; isWhole: boolean } {
   const [head = '', ...parts] = wire.split('\r\n\r\n')
   const rest = parts.join('\r\n\r\n')
@@ -66,7 +66,7 @@ const FRAMES: [name: string, head: (length: number) => string, piece: (bytes: Bu
   ['in chunks', () => 'Transfer-Encoding: chunked\r\n', (bytes) => Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')])],
 ]
 
-/** How a server ends a connection. */
+/** The ways for a server to end a connection. */
 const ENDS: [name: string, end: (socket: Socket) => void][] = [
   ['an end', (socket) => void socket.end()],
   ['a reset', (socket) => void socket.resetAndDestroy()],
@@ -104,7 +104,7 @@ describe('a client that reads slowly', () => {
       socket.write(`HTTP/1.1 ${status} Status\r\n${head(100 << 20)}\r\n`)
       for (let n = 0; n < parts; n += 1) socket.write(piece(part))
       socket.end()
-      // Where they hold less, the client begins once nothing has moved for a while.
+      // The client of a machine where they hold less begins once nothing has moved for a while.
       setTimeout(isFull, 2_000).unref()
     })
     const { gateway } = await gatewayTo(url)

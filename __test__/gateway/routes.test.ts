@@ -1,6 +1,13 @@
 /** The destination of a request: below the address of an upstream, and never above it. */
-import { describe, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
 import { routeOf } from '../../lib/gateway/routes.ts'
+import { isLoopback } from '../../lib/gateway/upstream.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { gatewayTo, upstream } from './support.ts'
+
+afterEach(cleanUp)
 
 const UPSTREAMS = { anthropic: 'http://127.0.0.1:9/tenant/one/', openai: 'http://127.0.0.1:9/tenant/two' }
 const target = (url: string): string | undefined => {
@@ -27,3 +34,68 @@ describe('a path', () => {
     },
   )
 })
+
+describe('a target reaches the upstream as the client has written it', () => {
+  const TARGETS = [
+    `/v1/files?q='a'&r="b"`,
+    `/v1/files?<x>=\`{y}|z^w\\`,
+    `/v1/files/it's "quoted"`.replaceAll(' ', '%20'),
+    '/v1/files/{id}|<x>^`"',
+    '/v1/files?',
+    '/v1/files?a=b?c=/../d',
+    '/v1/files?a=%27%22%2e%2E%41',
+    '/v1/files/%7euser/%2f/%41%zz',
+    '/v1/files//a///b/',
+    '/v1/files/...',
+    '/v1/files/.a/..b/c.',
+    '/v1/models/gemini%2F1:countTokens?key=a+b',
+    '/v1/files?a#b?c',
+    '/v1/messages?beta=true&x=\'',
+    '/v1/responses?api-version="1"',
+  ]
+  test.each(TARGETS.flatMap((written) => ['/openai', '/anthropic', '', '/URL', '/tok/openai'].map((before) => [`${before}${written}`, before, written] as const)))('%s', async (_name, before, written) => {
+    const { url, seen } = await upstream((_, response) => response.end('{}'))
+    const { gateway } = await gatewayTo(url, { upstreams: { anthropic: url, openai: url }, ...(before.startsWith('/tok') && { token: 'tok' }) })
+    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+    socket.resume()
+    const path = before === '/URL' ? `/${url}${written}` : `${before}${written}`
+    socket.write(Buffer.from(`POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`, 'latin1'))
+    await once(socket, 'close')
+    // The bare `/v1` of a request to OpenAI is part of its upstream's address.
+    const sent = before === '' && !written.startsWith('/v1/messages') ? written.replace('/v1/', '/') : written
+    expect(seen.map(({ request }) => request.url)).toEqual([sent])
+  })
+
+  test.each([
+    ['/openai/a/../b', '/b'],
+    ['/openai/a/./b/%2E%2e/c?d=\'', '/a/c?d=\''],
+    ['/openai/a\\..\\b', '/b'],
+    ['/openai/a/..', '/'],
+  ])('but %s is resolved to %s', (url, expected) => {
+    const route = routeOf(url, {}, { anthropic: 'http://h', openai: 'http://h' }, undefined)
+    expect(route.kind === 'upstream' ? route.path : undefined).toBe(expected)
+  })
+
+  test.each([
+    ['http://h/caf\u{e9}', '/caf%C3%A9'],
+    ['http://h/\u{1f600}/a b/', '/%F0%9F%98%80/a%20b'],
+  ])('the path of the upstream %s is written as in a URL', (base, above) => {
+    const route = routeOf('/openai/a\'b', {}, { anthropic: 'http://h', openai: base }, undefined)
+    expect(route.kind === 'upstream' ? route.path : undefined).toBe(`${above}/a'b`)
+  })
+})
+
+test.each([
+  ['127.0.0.1', true],
+  ['127.255.255.254', true],
+  ['localhost', true],
+  ['[::1]', true],
+  ['127.0.0.999', false],
+  ['127.0.0.256', false],
+  ['127.999.0.1', false],
+  ['127.0.0.01', false],
+  ['127.0.0', false],
+  ['127.0.0.1.example', false],
+  ['128.0.0.1', false],
+  ['localhost.example', false],
+])('%s is this machine: %s', (host, expected) => expect(isLoopback(host)).toBe(expected))

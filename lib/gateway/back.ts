@@ -15,7 +15,7 @@ export interface Watched {
   onRefusal: (text: string) => void
 }
 
-/** What was read from an answer while it passed. */
+/** The facts that were read from an answer while it passed. */
 export interface Read {
   /** The facts read from the answer; undefined unless a format was given. */
   answered: Answered | undefined
@@ -114,7 +114,7 @@ class Refusal {
   }
 }
 
-/** What an answer says was billed. */
+/** The bill that an answer states. */
 class Bill {
   readonly #answer: IncomingMessage
   readonly #reader: AnswerReader
@@ -135,7 +135,7 @@ class Bill {
     this.#decoding?.write(bytes)
   }
 
-  /** What was read, once everything has come. */
+  /** Returns what was read, once everything has come. */
   async end(): Promise<Read> {
     if (this.#decoding === undefined) return { answered: this.#reader.end(), unread: this.#size === 0 ? undefined : `it is in the coding "${this.#named}"` }
     const isSound = await this.#decoding.end()

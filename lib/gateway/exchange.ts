@@ -11,6 +11,8 @@ import type { Upstream } from './upstream.ts'
 /** The request that is sent. */
 export interface Outgoing {
   target: URL
+  /** Path and query as they are sent. */
+  path: string
   /** The whole body, or its beginning if `rest` is set. */
   body: Buffer | undefined
   /** The source of the rest of the body. */
@@ -48,9 +50,9 @@ const CLOSING_MS = 100
  */
 export async function exchange(upstream: Upstream, client: IncomingMessage, response: ServerResponse, outgoing: Outgoing, watched?: Watched): Promise<Outcome> {
   const started = performance.now()
-  const { target, body, rest, headers = client.rawHeaders, prefix = '' } = outgoing
+  const { target, path, body, rest, headers = client.rawHeaders, prefix = '' } = outgoing
   const passed = ['Host', target.host, ...passedOn(headers, ['host', 'content-length']), ...framingOf(client, body, rest)]
-  const begin = (): Attempt => new Attempt(upstream.request(target, client.method ?? 'GET', passed), client)
+  const begin = (): Attempt => new Attempt(upstream.request(target, path, client.method ?? 'GET', passed), client)
   let attempt = begin()
   const left = onLeave(response, () => attempt.request.destroy())
   const outcome = (more: Partial<Outcome>): Outcome => ({ status: 0, answered: undefined, unread: undefined, isAborted: left.isGone, isSent: attempt.request.writableFinished, headMs: performance.now() - started, ...more })
@@ -65,7 +67,7 @@ export async function exchange(upstream: Upstream, client: IncomingMessage, resp
         if (left.isGone) return outcome({})
         if (rest !== undefined || !attempt.wasInVain(error)) {
           // The upstream may have worked on it. Only the client can know whether to ask again, as it would have without us.
-          // What is not a closed connection, such as an answer that makes no sense, is said in a sentence.
+          // Other failures, such as an answer that makes no sense, are told in a sentence.
           if (attempt.request.reusedSocket && isClosing(error)) response.destroy()
           return outcome({ failure: error })
         }
@@ -85,7 +87,7 @@ class Attempt {
   #read = 0
   #since = 0
 
-  /** `client`: the request that it stands for. */
+  /** `client`: the request that it passes on. */
   constructor(request: ClientRequest, client: IncomingMessage) {
     this.request = request
     this.#client = client

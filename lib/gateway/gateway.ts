@@ -248,7 +248,7 @@ export class Gateway {
       case 'own':
         return this.#own(request, response, route.path)
       case 'upstream':
-        return this.#forward(request, response, route.target)
+        return this.#forward(request, response, route)
     }
   }
 
@@ -275,13 +275,13 @@ export class Gateway {
     else response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   }
 
-  async #forward(client: IncomingMessage, response: ServerResponse, target: URL): Promise<void> {
+  async #forward(client: IncomingMessage, response: ServerResponse, { target, path }: { target: URL; path: string }): Promise<void> {
     const api = client.method === 'POST' ? apiOf(target.pathname) : undefined
     if (api === undefined) {
       // Without a body there is nothing to wait for, and the request can be made again.
       const { headers } = client
       const isBare = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
-      const { failure } = await exchange(this.#upstream, client, response, { target, body: undefined, rest: isBare ? undefined : client, prefix: this.#prefix })
+      const { failure } = await exchange(this.#upstream, client, response, { target, path, body: undefined, rest: isBare ? undefined : client, prefix: this.#prefix })
       if (failure !== undefined) throw failure
       return
     }
@@ -291,7 +291,7 @@ export class Gateway {
     const edited = body.isWhole ? await this.#edited(client, body, { api, target }, look) : undefined
     if (response.destroyed) return
     const rest = body.isWhole ? undefined : client
-    const outgoing = { target, body: edited?.bytes ?? body.bytes, rest, prefix: this.#prefix, ...(edited?.headers === undefined ? {} : { headers: edited.headers }) }
+    const outgoing = { target, path, body: edited?.bytes ?? body.bytes, rest, prefix: this.#prefix, ...(edited?.headers === undefined ? {} : { headers: edited.headers }) }
     const outcome = await exchange(this.#upstream, client, response, outgoing, { api, onRefusal: (text) => this.#refused(edited?.request.model, text) })
     if (edited !== undefined) this.#note(edited, outcome)
     if (outcome.failure !== undefined) throw outcome.failure

@@ -15,7 +15,7 @@ export interface Upstreams {
 /** The destination of a request. */
 export type GatewayRoute =
   | { kind: 'own'; /** The path after our own prefix, such as `/mcp`. */ path: string }
-  | { kind: 'upstream'; target: URL }
+  | { kind: 'upstream'; target: URL; /** Path and query as the client has written them. */ path: string }
   | { kind: 'refused'; status: number; sentence: string }
 
 /** Our own addresses begin like this. */
@@ -79,7 +79,19 @@ function below(base: string, rest: string): GatewayRoute {
 function upstream(address: string): GatewayRoute {
   const target = URL.canParse(address) ? new URL(address) : undefined
   if (target === undefined || target.username !== '' || target.password !== '') return refused(400, `${address} is not an address to send a request to`)
-  return { kind: 'upstream', target }
+  return { kind: 'upstream', target, path: pathOf(address, target) }
+}
+
+/**
+ * Path and query of an address as they were written: servers may tell `'` from `%27`, and signatures do. What leads to another
+ * folder is resolved, because servers differ in how they read it.
+ */
+function pathOf(address: string, { pathname, search }: URL): string {
+  const [, path = '', query = ''] = /^\w+:\/\/[^/?#]*([^?#]*)([^]*)$/.exec(address) ?? []
+  // Node takes no other characters from a client; those of an upstream's own address are written as in a URL.
+  if (/[^!-~]/.test(path + query)) return `${pathname}${search}`
+  const isPlain = path.startsWith('/') && !/\\|\/(?:\.|%2e){1,2}(?:\/|$)/i.test(path)
+  return `${isPlain ? path : pathname}${query}`
 }
 
 function refused(status: number, sentence: string): GatewayRoute {

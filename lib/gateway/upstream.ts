@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import * as http from 'node:http'
 import * as https from 'node:https'
+import { isIPv4 } from 'node:net'
 import { rootCertificates } from 'node:tls'
 import type { Environment } from '../core/index.ts'
 import { tunnelAgent } from './tunnel.ts'
@@ -24,11 +25,11 @@ export class Upstream {
     this.#secure = new https.Agent({ keepAlive: true, maxFreeSockets: 16, ...this.#trust() })
   }
 
-  /** Begins a request. `headers` are complete, with `Host`. */
-  request(target: URL, method: string, headers: readonly string[]): http.ClientRequest {
+  /** Begins a request. `path` is what is sent as the path and query of the target; `headers` are complete, with `Host`. */
+  request(target: URL, path: string, method: string, headers: readonly string[]): http.ClientRequest {
     const isSecure = target.protocol === 'https:'
     const agent = this.#agentFor(target)
-    const options = { method, headers: headers as string[], agent, maxHeaderSize: LARGEST_HEAD, ...(isSecure ? this.#trust() : {}) }
+    const options = { method, path, headers: headers as string[], agent, maxHeaderSize: LARGEST_HEAD, ...(isSecure ? this.#trust() : {}) }
     // A flat list of headers keeps their order, their case and their repetitions.
     const request = (isSecure ? https.request : http.request)(target, options as http.RequestOptions)
     // Headers of an answer are not counted: the size of its head has a limit.
@@ -79,7 +80,7 @@ export function proxyFor(target: URL, env: Environment): string | undefined {
 
 /** True if a host name is this machine. */
 export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '[::1]' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
+  return host === 'localhost' || host === '[::1]' || host === '::1' || (host.startsWith('127.') && isIPv4(host))
 }
 
 /**
