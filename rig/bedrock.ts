@@ -55,6 +55,7 @@ export function converse() {
       const delta = (value: object): Buffer => event('contentBlockDelta', { contentBlockIndex, delta: value })
       const stop = event('contentBlockStop', { contentBlockIndex })
       if ('text' in part) return Buffer.concat([delta({ text: part.text }), stop])
+      if ('raw' in part) throw new Error('raw blocks are for the other formats')
       if ('thinking' in part) {
         const { thinking, signature = '' } = part
         return Buffer.concat([delta({ reasoningContent: { text: thinking } }), delta({ reasoningContent: { signature } }), stop])

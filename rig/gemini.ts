@@ -120,6 +120,7 @@ export function geminiEncoder(model: string, id: string, isStream: boolean, sign
   })
   const event = (value: object): string => `data: ${JSON.stringify(value)}\r\n\r\n`
   const wired = (part: WirePart): object => {
+    if ('raw' in part) return part.raw
     if ('text' in part) return { text: part.text }
     if ('thinking' in part) return { text: part.thinking, thought: true }
     const { id: callId, name, args } = part.call

@@ -6,6 +6,7 @@
 import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { blockRefusals } from './blocks.ts'
 import { geminiEncoder, geminiModel, GeminiSignatures } from './gemini.ts'
 import { deadline, onCleanUp } from './cleanup.ts'
 import { estimateTokens, PrefixCache } from './meter.ts'
@@ -145,7 +146,7 @@ export class ModelServer {
     const request = this.#record(api, path, incoming, raw, response)
     const checked = this.#strict?.check(request)
     if (checked !== undefined) request.verdict = checked.verdict
-    const refusal = checked?.verdict.refusal ?? (api === 'google-generative-ai' ? this.#gemini.refusal(request.body) : undefined)
+    const refusal = checked?.verdict.refusal ?? blockRefusals(request, this.said)[0] ?? (api === 'google-generative-ai' ? this.#gemini.refusal(request.body) : undefined)
     if (refusal !== undefined) this.#refused += 1
     const reply = refusal === undefined ? await this.#answer(request) : { status: 400, error: refusal }
     await this.#send(request, reply, response, checked?.sign)

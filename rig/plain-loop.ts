@@ -111,8 +111,9 @@ function messageOf(events: any[]): any {
       const { type, ...delta } = event.delta
       if (type === 'input_json_delta') json += delta.partial_json
       else if (type === 'signature_delta') block.signature = delta.signature
+      else if (type === 'citations_delta') block.citations = [...block.citations, delta.citation]
       else for (const [name, text] of Object.entries(delta)) block[name] += text
-    } else if (event.type === 'content_block_stop' && block.type === 'tool_use') block.input = JSON.parse(json || '{}')
+    } else if (event.type === 'content_block_stop' && 'input' in block) block.input = JSON.parse(json || '{}')
   }
   return message
 }

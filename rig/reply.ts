@@ -1,8 +1,8 @@
 /** The answers of a scripted model, and the gates that hold an answer back until a test lets it go. */
-import type { ModelRequest, ScriptedCall, Usage } from './exchange.ts'
+import type { ModelRequest, RawPart, ScriptedCall, Usage } from './exchange.ts'
 
 /** One piece of a streamed answer. A string is text; a gate holds the stream open until it is released. */
-export type Part = string | { text: string } | { thinking: string; isRedacted?: true } | { call: ScriptedCall } | Gate
+export type Part = string | { text: string } | { thinking: string; isRedacted?: true } | { call: ScriptedCall } | RawPart | Gate
 
 /** An answer. Exactly one of the three forms: content, an HTTP error, or a broken stream (`cut`). */
 export interface Reply {

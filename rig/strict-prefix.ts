@@ -28,6 +28,7 @@ export function stepsOf({ api, body }: Pick<ModelRequest, 'api' | 'body'>): Step
 /** The step that a part of an answer becomes when it is sent back; undefined for reasoning. */
 export function stepOfPart(api: ModelRequest['api'], part: WirePart): Step | undefined {
   if ('thinking' in part) return undefined
+  if ('raw' in part) return api !== 'openai-responses' ? blockStep('assistant', part.raw) : itemStep(part.raw)
   if ('text' in part) return api !== 'openai-responses' ? blockStep('assistant', { type: 'text', text: part.text }) : said('assistant', part.text)
   const { id, name, args } = part.call
   const input: unknown = typeof args === 'string' ? parsed(args) : args

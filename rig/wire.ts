@@ -56,6 +56,7 @@ function completions(model: string, id: string): Encoder {
   return {
     begin: () => chunk({ role: 'assistant', content: '' }),
     part: (part) => {
+      if ('raw' in part) return chunk(part.raw)
       if ('text' in part) return chunk({ content: part.text })
       if ('thinking' in part) return chunk({ reasoning_content: part.thinking })
       const index = callIndex
@@ -114,6 +115,7 @@ function anthropic(model: string, id: string, report: object, isLong: boolean): 
         },
       }),
     part: (part) => {
+      if ('raw' in part) return rawBlock(part.raw, block)
       if ('text' in part) return block({ type: 'text', text: '' }, [{ type: 'text_delta', text: part.text }])
       if ('thinking' in part) {
         const { thinking, signature = signatureOf(thinking) } = part
@@ -137,6 +139,13 @@ function anthropic(model: string, id: string, report: object, isLong: boolean): 
   }
 }
 
+/** Anthropic's way to stream a block of the provider's: a call's input and a text with its citations come in pieces. */
+function rawBlock(raw: any, block: (start: object, deltas: object[]) => string): string {
+  if (raw.type === 'text') return block({ type: 'text', text: '', citations: [] }, [{ type: 'text_delta', text: raw.text }, ...raw.citations.map((citation: object) => ({ type: 'citations_delta', citation }))])
+  if (raw.input === undefined) return block(raw, [])
+  return block({ ...raw, input: {} }, [{ type: 'input_json_delta', partial_json: JSON.stringify(raw.input) }])
+}
+
 function responses(model: string, id: string, report: object): Encoder {
   const output: object[] = []
   let sequence = 0
@@ -156,6 +165,7 @@ function responses(model: string, id: string, report: object): Encoder {
   return {
     begin: () => event('response.created', { response: { id, object: 'response', created_at: 0, status: 'in_progress', model } }),
     part: (part) => {
+      if ('raw' in part) return item({ ...part.raw, status: 'in_progress' }, () => '', part.raw)
       const itemId = `${id}_${output.length}`
       if ('text' in part) {
         const base = { id: `msg_${itemId}`, type: 'message', role: 'assistant' }

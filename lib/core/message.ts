@@ -5,14 +5,14 @@ import type { IncomingMessage } from '../../index.js'
 /** The fields of an object of which only some are used. */
 export type Fields = Record<string, unknown>
 
-/** A block of text, reasoning, an image, or a tool call. Other blocks are kept and count as zero tokens. */
+/** A block of text, reasoning, an image, or a tool call. Other blocks are kept; `characters` is the size that they and images count for. */
 export type Block =
   | { type: 'text'; text: string }
   /** With a signature, the provider has signed or encrypted it, and the provider decides whether it may be dropped. */
   | { type: 'thinking'; thinking: string; thinkingSignature?: string }
-  | { type: 'image' }
+  | { type: 'image'; characters?: number }
   | ToolCallBlock
-  | { type: string }
+  | { type: string; characters?: number }
 
 /** A call of an answer. */
 export interface ToolCallBlock {

@@ -59,13 +59,19 @@ export class Told {
       waiting = [...waiting.filter((line) => !lines.includes(line)), ...lines]
       // A request seldom ends with an answer, and nothing may stand between a call and its result.
       const isAnswer = unit.parts.some(({ message: { role } }) => role === 'assistant')
-      if ((isAnswer && first === undefined) || isHeld({ shape: unit.shape, messages: unit.raw })) continue
+      if ((isAnswer && first === undefined) || isHeld({ shape: unit.shape, messages: upTo(units, at) })) continue
       const texts = waiting.length === 0 ? others : [waiting.join('\n'), ...others]
       waiting = []
       const behind = units.slice(at + 1, at + 1 + texts.length).flatMap(({ parts }) => parts.flatMap(({ message }) => textsOf(message)))
       for (const text of texts) if (!behind.some((one) => one.includes(text))) unit.notices.push(this.notice(text, shape, nowMs))
     }
   }
+}
+
+/** The messages that decide whether a notice may stand behind a unit: those since the user last spoke. */
+function upTo(units: readonly Unit[], at: number): object[] {
+  const isSaid = ({ parts }: Unit): boolean => parts.some(({ message: { role } }) => role === 'user')
+  return units.slice(Math.max(0, units.slice(0, at + 1).findLastIndex(isSaid)), at + 1).flatMap(({ raw }) => raw)
 }
 
 /**

@@ -1,9 +1,7 @@
 /** Sizes of messages in characters, in pi-ai's form of them. */
 import { SUMMARIZED_RESULT } from '../../models/index.ts'
+import { IMAGE_CHARACTERS } from '../opaque.ts'
 import type { PlainMessage } from './plain.ts'
-
-/** The size that Pi counts for an image, in characters. */
-const IMAGE_CHARACTERS = 4800
 
 /** Characters of a message's content. */
 export function sizeOf(message: object): number {
@@ -32,7 +30,8 @@ const FILE_TOOLS: ReadonlySet<unknown> = new Set(['read', 'write', 'edit'])
 function partSize(part: unknown): number {
   if (typeof part === 'string') return part.length
   if (typeof part !== 'object' || part === null) return 0
-  const { type, text, thinking, name, arguments: args } = part as Record<string, unknown>
+  const { type, text, thinking, name, arguments: args, characters } = part as Record<string, unknown>
+  if (typeof characters === 'number') return characters
   if (type === 'image') return IMAGE_CHARACTERS
   if (type === 'toolCall') return String(name).length + JSON.stringify(args ?? {}).length
   return partSize(text) + partSize(thinking)

@@ -8,6 +8,7 @@ import { argumentsBy, shortened, shortenedText } from '../shape.ts'
 import { inOrderOf } from '../driver/edits.ts'
 import type { PartEdit } from '../driver/edits.ts'
 import type { Shape } from '../shape.ts'
+import { opaque, pictured } from '../opaque.ts'
 
 /** Blocks that only this shape has. */
 const OWN: ReadonlySet<string> = new Set(['tool_use', 'tool_result', 'redacted_thinking', 'document', 'search_result', 'server_tool_use', 'container_upload'])
@@ -55,6 +56,21 @@ export const anthropic: Shape = {
   notice(text) {
     return { role: 'user', content: [{ type: 'text', text }] }
   },
+
+  // While a call that the provider runs is open, a word behind the results would end the turn without its result.
+  isHeld(messages) {
+    const answered = new Set<unknown>()
+    for (let at = messages.length - 1; at >= 0; at -= 1) {
+      const { role, content } = messages[at] as Fields
+      const blocks = Array.isArray(content) ? (content as Fields[]) : []
+      if (role === 'assistant') {
+        if (at === messages.length - 1) return true
+        for (const block of blocks) if (isServerResult(block)) answered.add(block['tool_use_id'])
+        if (blocks.some((block) => SERVER_CALLS.has(String(block['type'])) && !answered.has(block['id']))) return true
+      } else if (role === 'user' && (blocks.length === 0 || !blocks.every(isResult))) return false
+    }
+    return false
+  },
 }
 
 function isBlock(block: unknown): block is Fields {
@@ -75,9 +91,21 @@ function isResult(block: Fields): boolean {
   return block['type'] === 'tool_result'
 }
 
+/** Calls that the provider runs itself. */
+const SERVER_CALLS: ReadonlySet<string> = new Set(['server_tool_use', 'mcp_tool_use'])
+
+function isServerResult(block: Fields): boolean {
+  return !isResult(block) && String(block['type']).endsWith('tool_result')
+}
+
+/** A text with citations stays, because these name places in other blocks or are signed. */
 function blockOf(block: Fields): Block {
-  if (block['type'] === 'text') return { type: 'text', text: textOf(block['text']) }
-  return { type: block['type'] === 'image' || block['type'] === 'document' ? 'image' : String(block['type']) }
+  if (block['type'] !== 'text') return opaque(block)
+  return isCited(block) ? opaque(block, 'cited') : { type: 'text', text: textOf(block['text']) }
+}
+
+function isCited({ citations }: Fields): boolean {
+  return Array.isArray(citations) && citations.length > 0
 }
 
 function answer(message: Fields, blocks: readonly Fields[]): EngineMessage {
@@ -97,7 +125,7 @@ function answer(message: Fields, blocks: readonly Fields[]): EngineMessage {
 
 function result(block: Fields): EngineMessage {
   const { content } = block
-  const blocks = Array.isArray(content) ? (content as Fields[]).map(blockOf) : textOf(content)
+  const blocks = Array.isArray(content) ? (content as Fields[]).map((one) => (one['type'] === 'text' ? blockOf(one) : pictured(one))) : textOf(content)
   return { role: 'toolResult', toolCallId: textOf(block['tool_use_id']), content: blocks, isError: block['is_error'] === true }
 }
 

@@ -8,10 +8,11 @@ import { isFields, textOf } from '../../core/index.ts'
 import { argumentsBy, shortened } from '../shape.ts'
 import { inOrderOf } from '../driver/edits.ts'
 import type { PartEdit } from '../driver/edits.ts'
+import { opaque, pictured } from '../opaque.ts'
 import type { Shape } from '../shape.ts'
 
 /** The names of the parts that we know. */
-const KNOWN = ['text', 'functionCall', 'functionResponse', 'inlineData', 'fileData', 'executableCode', 'codeExecutionResult']
+const KNOWN = ['text', 'functionCall', 'functionResponse', 'inlineData', 'fileData', 'executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse']
 
 export const gemini: Shape = {
   name: 'gemini',
@@ -109,8 +110,7 @@ function derivedId({ name, args }: Fields, response: Fields | undefined): string
 
 function blockOf(part: Fields): Block {
   if (typeof part['text'] === 'string' && part['thoughtSignature'] === undefined) return { type: 'text', text: part['text'] }
-  if (isFields(part['inlineData']) || isFields(part['fileData'])) return { type: 'image' }
-  return { type: 'part' }
+  return isFields(part['inlineData']) || isFields(part['fileData']) ? pictured(part) : opaque(part, 'part')
 }
 
 function answer(parts: readonly Fields[], after: readonly Fields[]): EngineMessage {
@@ -134,7 +134,8 @@ function result(response: Fields, id: string): EngineMessage {
   const { response: given, name } = response
   const { output, error } = isFields(given) ? given : {}
   const text = typeof output === 'string' ? output : typeof error === 'string' ? error : JSON.stringify(given ?? {})
-  return { role: 'toolResult', toolCallId: id, toolName: textOf(name), content: [{ type: 'text', text }], isError: typeof error === 'string' && typeof output !== 'string' }
+  const pictures = Array.isArray(response['parts']) ? response['parts'].filter(isFields).map(pictured) : []
+  return { role: 'toolResult', toolCallId: id, toolName: textOf(name), content: [{ type: 'text', text }, ...pictures], isError: typeof error === 'string' && typeof output !== 'string' }
 }
 
 /** A response with another text, in the form that it had. */

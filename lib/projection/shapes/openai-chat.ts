@@ -3,6 +3,7 @@ import type { Block, EngineMessage, Fields } from '../../core/index.ts'
 import { argumentsOf, isFields, textOf } from '../../core/index.ts'
 import { argumentsBy, messageEdit, shortened, shortenedText } from '../shape.ts'
 import type { PartEdit } from '../driver/edits.ts'
+import { opaque, pictured } from '../opaque.ts'
 import type { Shape } from '../shape.ts'
 import { argumentsText } from '../splice.ts'
 
@@ -63,17 +64,28 @@ function partOf(message: Fields): EngineMessage {
   if (role === 'tool') return { role: 'toolResult', toolCallId: textOf(message['tool_call_id']), content: blocks }
   if (role !== 'assistant') return { role: String(role), content: blocks }
   const calls = Array.isArray(message['tool_calls']) ? (message['tool_calls'] as Fields[]) : []
-  if (calls.length === 0) return { role: 'assistant', content: blocks }
+  const own = ownIn(message)
+  if (calls.length === 0 && own.length === 0) return { role: 'assistant', content: blocks }
   const prose: readonly Block[] = typeof blocks === 'string' ? (blocks === '' ? [] : [{ type: 'text', text: blocks }]) : blocks
-  return { role: 'assistant', content: [...prose, ...calls.map(callOf)] }
+  // A text that is cited stays.
+  const said = own.length === 0 ? prose : prose.map((block): Block => (block.type === 'text' ? opaque(block as Fields, 'cited') : block))
+  return { role: 'assistant', content: [...said, ...own, ...calls.map(callOf)] }
 }
+
+/** The fields of an answer that are no text and no calls: citations, images, speech. */
+function ownIn(message: Fields): Block[] {
+  const own = Object.entries(message).filter(([name, value]) => OWN.has(name) && value !== null && (!Array.isArray(value) || value.length > 0))
+  return own.length === 0 ? [] : [opaque(Object.fromEntries(own), 'own')]
+}
+
+const OWN: ReadonlySet<string> = new Set(['annotations', 'audio', 'images'])
 
 function blocksOf(content: unknown): string | readonly Block[] {
   if (!Array.isArray(content)) return textOf(content)
   return (content as Fields[]).map((part): Block => {
     if (part['type'] === 'text') return { type: 'text', text: textOf(part['text']) }
     if (part['type'] === 'refusal') return { type: 'text', text: textOf(part['refusal']) }
-    return { type: 'image' }
+    return pictured(part)
   })
 }
 

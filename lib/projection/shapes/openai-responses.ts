@@ -6,6 +6,7 @@ import type { Block, EngineMessage, Fields } from '../../core/index.ts'
 import { argumentsOf, isFields, textOf } from '../../core/index.ts'
 import { argumentsBy, messageEdit, shortened, shortenedText } from '../shape.ts'
 import type { PartEdit } from '../driver/edits.ts'
+import { opaque, pictured } from '../opaque.ts'
 import type { Shape } from '../shape.ts'
 import { argumentsText } from '../splice.ts'
 
@@ -37,7 +38,7 @@ export const responses: Shape = {
   read(items, at) {
     const item = items[at] as Fields
     if (RESULTS.has(String(item['type']))) return { size: 1, parts: [result(item)] }
-    if (!isAnswer(item)) return { size: 1, parts: [{ role: String(item['role'] ?? item['type']), content: blocksOf(item['content']) }] }
+    if (!isAnswer(item)) return { size: 1, parts: [{ role: String(item['role'] ?? item['type']), content: isMessage(item) ? blocksOf(item['content']) : [opaque(item)] }] }
     let end = at + 1
     while (end < items.length && isAnswer(items[end] as Fields)) end += 1
     const answer = items.slice(at, end) as Fields[]
@@ -71,10 +72,14 @@ function callId(item: Fields): string | undefined {
   return typeof id === 'string' ? id : undefined
 }
 
+function isMessage({ type }: Fields): boolean {
+  return type === undefined || type === 'message'
+}
+
 /** True if the item is the model's. */
 function isAnswer(item: Fields): boolean {
   const { type, role } = item
-  if (type === undefined || type === 'message') return role === 'assistant'
+  if (isMessage(item)) return role === 'assistant'
   return type === 'reasoning' || (String(type).endsWith('_call') && !RESULTS.has(String(type)))
 }
 
@@ -93,6 +98,8 @@ function answered(item: Fields): readonly Block[] {
     // OpenAI requires reasoning together with the call or text after it.
     return [{ type: 'thinking', thinking: parts.map((part) => textOf(part['text'])).join('\n'), thinkingSignature: 'tied to what follows' }]
   }
+  // A call that OpenAI runs itself, or one whose output has another form than a function's, stays with what it came with.
+  if (!isMessage(item)) return [opaque(item)]
   const content = blocksOf(item['content'])
   return typeof content === 'string' ? (content === '' ? [] : [{ type: 'text', text: content }]) : content
 }
@@ -101,8 +108,14 @@ function blocksOf(content: unknown): string | readonly Block[] {
   if (!Array.isArray(content)) return textOf(content)
   return (content as Fields[]).map((part): Block => {
     const text = part['text'] ?? part['refusal']
-    return typeof text === 'string' ? { type: 'text', text } : { type: 'image' }
+    if (typeof text !== 'string') return pictured(part)
+    return isCited(part) ? opaque(part, 'cited') : { type: 'text', text }
   })
+}
+
+/** A text stays if it has citations, because these name places in it. */
+function isCited({ annotations }: Fields): boolean {
+  return Array.isArray(annotations) && annotations.length > 0
 }
 
 function result(item: Fields): EngineMessage {

@@ -43,18 +43,21 @@ pub fn has_image(message: &Value) -> bool {
     blocks.into_iter().flatten().any(|b| text_of(b, "type") == "image")
 }
 
-/// The UTF-16 units that a block counts for; an image counts as in Pi.
+/// The UTF-16 units that a block counts for. Images, and content of other kinds, count for their `characters`; an image that
+/// names none counts as in Pi.
 pub(crate) fn block_units(block: &Value) -> usize {
     const IMAGE: usize = 4800;
+    let characters =
+        block.get("characters").and_then(Value::as_u64).and_then(|units| usize::try_from(units).ok());
     match text_of(block, "type") {
         "text" => tokens::utf16_len(text_of(block, "text")),
         "thinking" => tokens::utf16_len(text_of(block, "thinking")),
-        "image" => IMAGE,
+        "image" => characters.unwrap_or(IMAGE),
         "toolCall" => {
             let args = block.get("arguments").map_or(0, |a| tokens::utf16_len(&a.to_string()));
             tokens::utf16_len(text_of(block, "name")) + args
         }
-        _ => 0,
+        _ => characters.unwrap_or(0),
     }
 }
 
@@ -185,13 +188,16 @@ mod tests {
             (json!({ "type": "toolCall", "name": "bash", "arguments": { "a": 1 } }), 4 + 7),
             (json!({ "type": "toolCall", "name": "bash" }), 4),
             (json!({ "type": "other", "text": "abc" }), 0),
+            (json!({ "type": "other", "characters": 900 }), 900),
+            (json!({ "type": "image", "characters": 900 }), 900),
+            (json!({ "type": "text", "text": "abc", "characters": 900 }), 3),
         ];
         for (block, units) in &blocks {
             assert_eq!(block_units(block), *units, "{block}");
         }
         let all: Vec<&Value> = blocks.iter().map(|(block, _)| block).collect();
         let message = json!({ "content": all });
-        assert_eq!(message_units(&message), 4_822);
+        assert_eq!(message_units(&message), 6_625);
         assert_eq!(message_tokens(&message), 1_206);
         assert_eq!(message_units(&json!({ "content": "abc" })), 3);
         assert_eq!(
