@@ -54,6 +54,26 @@ describe('a declared tool', () => {
   })
 })
 
+describe('a tool of ours that is loaded later', () => {
+  const ours = { ...named('mcp__context__activate'), defer_loading: true }
+
+  test.each([named('ToolSearch'), { type: 'tool_search_tool_regex_20251119', name: 'tool_search_tool_regex' }, { type: 'tool_search_tool_bm25_20251119', name: 'tool_search_tool_bm25' }, { type: 'tool_search' }])('can be called where the model can look it up: %j', (loader) => {
+    expect(canRecall([loader, ours])).toBe(true)
+  })
+
+  test('cannot be called where nothing looks it up', () => {
+    expect(canRecall([named('Bash'), ours])).toBe(false)
+  })
+})
+
+test('a tool that is loaded later counts once a result refers to it', () => {
+  const late = { ...named('late'), description: 'x'.repeat(4_000), defer_loading: true }
+  const referring = [...go, { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'ToolSearch', input: {} }] }, { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: [{ type: 'tool_reference', tool_name: 'late' }] }] }]
+  const found = [...go, { role: 'assistant', content: [{ type: 'server_tool_use', id: 's', name: 'tool_search_tool_regex', input: {} }, { type: 'tool_search_tool_result', tool_use_id: 's', content: { type: 'tool_search_tool_search_result', tool_references: [{ type: 'tool_reference', tool_name: 'late' }] } }] }, ...go]
+  const tokens = [go, referring, found].map((messages) => readRequest('messages', { tools: [named('ToolSearch'), late], messages })!.systemTokens)
+  expect(tokens.map((one) => one > 1_000)).toEqual([false, true, true])
+})
+
 const NAMES = ['mcp__context__activate', 'mcp__context__', 'mcp__context', 'activate', RECALL_DESCRIPTION, 'toolcall_ref id=0123abcd', 'mcp__context7__resolve-library-id\nmcp__context7__query-docs']
 const result = (text: string): object => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: [{ type: 'text', text }] }] })
 

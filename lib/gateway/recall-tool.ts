@@ -38,12 +38,25 @@ export interface RecallFacts {
 }
 
 /** Reads the facts from the declared tools and the messages before the first answer. `isConnected`: a host has asked our server for its tools. */
-export function recallFacts(tools: readonly unknown[], texts: () => readonly string[], isConnected: boolean): RecallFacts {
+export function recallFacts(declared: readonly unknown[], texts: () => readonly string[], isConnected: boolean): RecallFacts {
+  const loads = declared.find(isLoader)
+  // A tool that is to be loaded later is as good as absent where nothing loads it.
+  const tools = loads === undefined ? declared.filter((tool) => !isDeferred(tool)) : declared
   const isPlain = tools.some((tool) => isFields(tool) && nameOf(tool) === RECALL && isOurs(tool, isConnected))
   const isDeclared = isPlain || tools.some((tool) => isRecall(tool, ''))
-  const loader = isDeclared ? undefined : tools.find((tool) => isFields(tool) && (LOADERS.has(nameOf(tool)) || tool['type'] === 'tool_search'))
-  const isDeferred = isFields(loader) && (SOURCE.test(textOf(loader['description'])) || texts().some((text) => LISTED.test(text)))
-  return { isDeclared, isDeferred, isPlain }
+  const loader = isDeclared ? undefined : loads
+  const isListed = isFields(loader) && (SOURCE.test(textOf(loader['description'])) || texts().some((text) => LISTED.test(text)))
+  return { isDeclared, isDeferred: isListed, isPlain }
+}
+
+/** True if a tool's definition is not part of the prompt until the model has looked it up. */
+export function isDeferred(tool: unknown): boolean {
+  return isFields(tool) && tool['defer_loading'] === true
+}
+
+/** True if a tool loads others: the host's own, or Anthropic's and OpenAI's. */
+function isLoader(tool: unknown): boolean {
+  return isFields(tool) && (LOADERS.has(nameOf(tool)) || /^tool_search(?:_tool_|$)/.test(textOf(tool['type'])))
 }
 
 /** True if a call is one of our tool. `namespace` is the host's; `isPlain` as in {@link RecallFacts}. */

@@ -5,7 +5,7 @@ import type { Fields } from '../core/index.ts'
 import type { JsonEdit, EditedItem } from '../projection/index.ts'
 import type { CacheLifetime } from '../models/index.ts'
 import { native } from '../native/index.ts'
-import { recallFacts } from './recall-tool.ts'
+import { isDeferred, recallFacts } from './recall-tool.ts'
 
 /** The format of a request: Anthropic's Messages, OpenAI's Responses or Chat Completions, or Gemini's contents. */
 export type Api = 'messages' | 'responses' | 'chat' | 'gemini'
@@ -62,7 +62,7 @@ export function readRequest(api: Api, body: unknown, isConnected = false, path =
     body,
     messages: list,
     model: api === 'gemini' ? decodeURIComponent(GENERATE.exec(path)?.[1] ?? '') : textOf(body['model']),
-    systemTokens: Math.ceil((sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(body['systemInstruction']) + sizeOf(tools)) / 4),
+    systemTokens: Math.ceil((sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(body['systemInstruction']) + sizeOf(loadedOf(tools, messages))) / 4),
     hasTools: tools.length > 0,
     canRecall: recall.isDeclared || (recall.isDeferred && isConnected),
     isPlainRecall: recall.isPlain,
@@ -153,6 +153,21 @@ export function systemText({ body, messages }: ModelRequest): string {
 function systemsOf(body: Fields): unknown[] {
   const gemini = body['systemInstruction']
   return [body['system'], body['instructions'], isFields(gemini) ? gemini['parts'] : gemini]
+}
+
+/** The tools whose definitions the model has: all but those that are loaded later, and of these the ones that a result refers to. */
+function loadedOf(tools: readonly unknown[], messages: readonly Fields[]): unknown[] {
+  if (!tools.some(isDeferred)) return [...tools]
+  const found = new Set(messages.flatMap(({ content }) => listOf(content).flatMap(referencesIn)))
+  return tools.filter((tool) => !isDeferred(tool) || found.has(isFields(tool) ? tool['name'] : undefined))
+}
+
+/** The names of the tools that a result of Anthropic's refers to. */
+function referencesIn(block: unknown): unknown[] {
+  if (!isFields(block) || !textOf(block['type']).endsWith('tool_result')) return []
+  const { content } = block
+  const list = isFields(content) ? listOf(content['tool_references']) : listOf(content)
+  return list.flatMap((one) => (isFields(one) && one['type'] === 'tool_reference' ? [one['tool_name']] : []))
 }
 
 function sizeOf(value: unknown): number {
