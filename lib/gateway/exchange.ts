@@ -41,9 +41,6 @@ export interface Outcome {
   headMs: number
 }
 
-/** A connection that is closed within this time after a request began to leave on it was closed before, in milliseconds. */
-const CLOSING_MS = 100
-
 /**
  * Carries out an exchange. Never rejects: what went wrong before anything was answered is in the outcome. If either side
  * leaves in the middle, the other side's connection ends in the same way.
@@ -65,7 +62,7 @@ export async function exchange(upstream: Upstream, client: IncomingMessage, resp
         return outcome({ status: answer.statusCode ?? 0, ...read, headMs })
       } catch (error) {
         if (left.isGone) return outcome({})
-        if (rest !== undefined || !attempt.wasInVain(error)) {
+        if (rest !== undefined || !attempt.wasInVain(error, upstream.closingMs)) {
           // The upstream may have worked on it. Only the client can know whether to ask again, as it would have without us.
           // Other failures, such as an answer that makes no sense, are told in a sentence.
           if (attempt.request.reusedSocket && isClosing(error)) response.destroy()
@@ -126,8 +123,8 @@ class Attempt {
    * True if the upstream can't have seen it: it had closed an idle connection while this was on its way. Then no
    * byte arrives, and the connection ends at once. A request whose connection closes later may have been worked on, and would be billed again.
    */
-  wasInVain(error: unknown): boolean {
-    return this.request.reusedSocket && isClosing(error) && this.#socket?.bytesRead === this.#read && performance.now() - this.#since < CLOSING_MS
+  wasInVain(error: unknown, closingMs: number): boolean {
+    return this.request.reusedSocket && isClosing(error) && this.#socket?.bytesRead === this.#read && performance.now() - this.#since < closingMs
   }
 }
 

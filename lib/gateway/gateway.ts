@@ -78,6 +78,8 @@ export interface GatewayOptions {
   onWarning?: (sentence: string) => void
   /** For tests: the limit of the projection in milliseconds. */
   limitMs?: number
+  /** For tests: the time in milliseconds within which a kept connection that closes was closed before its use; default 100. */
+  closingMs?: number
   /** For tests: which addresses are Anthropic's own API. */
   isAnthropic?: (target: URL) => boolean
   now?: () => number
@@ -118,7 +120,7 @@ export class Gateway {
   constructor(options: GatewayOptions) {
     this.#options = options
     this.secret = options.secret ?? randomBytes(18).toString('base64url')
-    this.#upstream = new Upstream(options.env ?? process.env)
+    this.#upstream = new Upstream(options.env ?? process.env, options.closingMs)
     this.#upstreams = { anthropic: ANTHROPIC, ...options.upstreams }
     this.ledger = new BillLedger(options.now ?? Date.now)
     this.#holdout = new Holdout(options.holdout ?? 0)

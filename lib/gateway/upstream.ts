@@ -10,8 +10,13 @@ import { tunnelAgent } from './tunnel.ts'
 /** The longest line and headers of a request or an answer, in bytes: more than clients and providers take. */
 export const LARGEST_HEAD = 256 * 1024
 
+/** A connection that is closed within this time after a request began to leave on it was closed before, in milliseconds. */
+const CLOSING_MS = 100
+
 /** Sends requests upstream. Connections are kept open and reused. */
 export class Upstream {
+  /** The time in milliseconds within which a kept connection that closes was closed before its use. */
+  readonly closingMs: number
   readonly #env: Environment
   readonly #certificates: string[] | undefined
   readonly #plain = new http.Agent({ keepAlive: true, maxFreeSockets: 16 })
@@ -19,7 +24,8 @@ export class Upstream {
   readonly #proxied = new Map<string, http.Agent>()
 
   /** Throws if a file with certificates that the environment names can't be read. */
-  constructor(env: Environment) {
+  constructor(env: Environment, closingMs = CLOSING_MS) {
+    this.closingMs = closingMs
     this.#env = env
     this.#certificates = certificatesOf(env)
     this.#secure = new https.Agent({ keepAlive: true, maxFreeSockets: 16, ...this.#trust() })
