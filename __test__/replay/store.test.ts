@@ -115,8 +115,12 @@ test.each([
   ['1\n2\n3\n4\n5\n6\n7\n8', '1\n2\n3\n4\nnew\n5\n6\n7\n8', '…\n 3\n 4\n+new\n 5\n 6\n…'],
   ['a\nb\nc\nd', 'b\nc\ne\nd', '-a\n b\n c\n+e\n d'],
 ])('the difference from %j to %j', (before, after, expected) => {
-  expect(changedLines(before, after)).toBe(expected)
+  expect([...changedLines(before, after)].join('\n')).toBe(expected)
 })
+
+function lines(count: number, line: (n: number) => string): string {
+  return Array.from({ length: count }, (_, n) => line(n)).join('\n')
+}
 
 /** The view of a difference in `log` and `/context`. */
 test.each<[string, string, string, RegExp]>([
@@ -125,10 +129,14 @@ test.each<[string, string, string, RegExp]>([
   ['all lines', 'a line\n'.repeat(20_000), 'b line\n'.repeat(30_000), /\n… \d+ more lines changed, \+30000 -\d+$/],
   ['long lines', 'x'.repeat(500), Array.from({ length: 300 }, (_, n) => `${n}${'y'.repeat(5_000)}`).join('\n'), /… \d+ more lines changed, \+\d+ -0$/],
   ['one line too many', '', 'y'.repeat(200).concat('\n').repeat(202).trim(), /\n… 4 more lines changed, \+4 -0$/],
+  ['a million changed lines', lines(1_000_000, (n) => `a${n}`), lines(1_000_000, (n) => `b${n}`), /^… too many lines .*\n-a0\n-a1\n[^]*\n… 199\d{4} more lines changed, \+1000000 -99\d{4}$/],
+  ['a million changes', lines(2_000_000, (n) => (n % 2 === 0 ? `a${n}` : 'x')), lines(2_000_000, (n) => (n % 2 === 0 ? `b${n}` : 'x')), /^… too many lines to compare: 1999999 count as replaced by 1999999\n-a0\n-x\n[^]*\n… \d+ more lines changed, \+1999999 -\d+$/],
+  ['changes near and far', '1\n2\n3\n4\n5\n6\n7\n8\n9\n10', 'a\n2\n3\n4\n5\nb\n7\n8\n9\nc', /^-1\n\+a\n 2\n 3\n 4\n 5\n-6\n\+b\n 7\n 8\n 9\n-10\n\+c$/],
+  ['changes with more between them', '1\n2\n3\n4\n5\n6\n7\n8', 'a\n2\n3\n4\n5\n6\n7\nb', /^-1\n\+a\n 2\n 3\n…\n 6\n 7\n-8\n\+b$/],
   ['a few lines', 'a\nb', 'a\nc', /^ a\n-b\n\+c$/],
   ['nothing', 'a', 'a', /^$/],
 ])('bounded_difference_has_a_limit: %s', (_, before, after, expected) => {
-  const shown = bounded(changedLines(before, after).split('\n')).join('\n')
+  const shown = bounded(changedLines(before, after)).join('\n')
   expect(shown.length).toBeLessThan(40_100)
   expect(shown).toMatch(expected)
 })

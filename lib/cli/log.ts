@@ -13,7 +13,8 @@ export const LOG_HELP = `pi-context-manager log [options] ID|PATH|SESSION
 
 Lists the versions of an object, newest first, each with what it changed, like
 "git log -p", after its agent and its session. A long change or line shows only
-its beginning; "show ID@TX" prints all of a version. ID is an object's ID
+its beginning, and thousands of changed lines are not compared one by one;
+"show ID@TX" prints all of a version. ID is an object's ID
 or its short name (673a446c), or a beginning of either that no other object has
 (four digits of a short name at least). SESSION is its conversation.
 
@@ -74,9 +75,19 @@ function sizeOf(version: Version): string {
   return typeof text === 'string' ? `${Buffer.byteLength(text)} bytes` : `no text${plain(whyOf(version))}`
 }
 
-function changed(before: Version | undefined, after: Version): string[] {
+function changed(before: Version | undefined, after: Version): Iterable<string> {
   const now = textOf(after) ?? ''
-  if (before === undefined) return now === '' ? [] : now.replace(/\n$/, '').split('\n').map((line) => `+${line}`)
-  const change = changedLines(textOf(before) ?? '', now)
-  return change === '' ? [] : change.split('\n')
+  return before === undefined ? added(now) : changedLines(textOf(before) ?? '', now)
+}
+
+/** The lines of a text, as added ones. */
+function* added(text: string): Generator<string> {
+  if (text === '') return
+  const end = text.endsWith('\n') ? text.length - 1 : text.length
+  for (let from = 0; from <= end; ) {
+    const at = text.indexOf('\n', from)
+    const to = at < 0 ? end : at
+    yield `+${text.slice(from, to)}`
+    from = to + 1
+  }
 }

@@ -1,7 +1,7 @@
 /** The page of a store: its sessions, their turns and rolls, their objects with versions and differences. */
 import type { ContextManager } from '../session/index.ts'
 import type { ObjectDocument, SessionSets, SessionSummary, Version } from '../../index.js'
-import { changedLines, escape, ROLL_REASONS, shortened, shortName, STYLE, subject, tokens, when } from '../ui/index.ts'
+import { bounded, changedLines, escape, ROLL_REASONS, shortened, shortName, STYLE, subject, tokens, when } from '../ui/index.ts'
 import type { ObjectSummary } from './contents.ts'
 
 /** Longer texts are cut on the page; the store has them whole. */
@@ -90,7 +90,7 @@ function versions(history: readonly Version[], written: ObjectSummary['written']
   const parts = history.slice(first).map((version, place) => {
     const index = first + place
     const { tx, time } = written[index] ?? { tx: version.txId, time: version.txTime }
-    const change = index === 0 ? '' : changedLines(contentOf(history[index - 1] as Version), contentOf(version))
+    const change = index === 0 ? '' : bounded(changedLines(contentOf(history[index - 1] as Version), contentOf(version))).join('\n')
     const lines = change === '' ? '' : `<pre>${escape(cut(change))}</pre>`
     return `<p class="dim">${escape(`@${tx}, valid from ${version.validTime}, stored ${time}`)}</p>${lines}`
   })

@@ -19,16 +19,45 @@ const MAX_SHOWN = 40_000
  * The lines of a difference, or of a text of which each line was added, within a limit: long lines without their ends, and after
  * too many of them one that counts the rest. Lines that begin with `+` or `-` are those that came or went.
  */
-export function bounded(lines: readonly string[]): string[] {
+export function bounded(lines: Iterable<string>): string[] {
   const kept: string[] = []
   let left = MAX_SHOWN
-  for (const [at, line] of lines.entries()) {
-    const short = withoutEnd(line)
-    left -= short.length + 1
-    if (left < 0) return [...kept, rest(lines.slice(at))]
-    kept.push(short)
+  let [added, removed] = [0, 0]
+  for (const line of lines) {
+    if (left >= 0) {
+      const short = withoutEnd(line)
+      left -= short.length + 1
+      if (left >= 0) {
+        kept.push(short)
+        continue
+      }
+    }
+    if (line.startsWith('+')) added += 1
+    else if (line.startsWith('-')) removed += 1
   }
-  return kept
+  const count = added + removed
+  return left >= 0 ? kept : [...kept, `… ${count} more ${count === 1 ? 'line' : 'lines'} changed, +${added} -${removed}`]
+}
+
+/** A difference as lines with `+`, `-` or a space before them, and `…` for what is left out; none for equal texts. */
+export function* changedLines(before: string, after: string): Generator<string> {
+  if (before === after) return
+  const old = before.split('\n')
+  const now = after.split('\n')
+  let head = 0
+  while (head < old.length && head < now.length && old[head] === now[head]) head += 1
+  let tail = 0
+  while (tail < old.length - head && tail < now.length - head && old.at(-1 - tail) === now.at(-1 - tail)) tail += 1
+  const [wasTo, isTo] = [old.length - tail, now.length - tail]
+  if (head > CONTEXT) yield '…'
+  for (let at = Math.max(0, head - CONTEXT); at < head; at += 1) yield ` ${old[at]}`
+  if ((wasTo - head) * (isTo - head) > MAX_CELLS) {
+    yield `… too many lines to compare: ${wasTo - head} count as replaced by ${isTo - head}`
+    for (let at = head; at < wasTo; at += 1) yield `-${old[at]}`
+    for (let at = head; at < isTo; at += 1) yield `+${now[at]}`
+  } else yield* shortened(changes(old.slice(head, wasTo), now.slice(head, isTo)))
+  for (let at = wasTo; at < Math.min(old.length, wasTo + CONTEXT); at += 1) yield ` ${old[at]}`
+  if (tail > CONTEXT) yield '…'
 }
 
 function withoutEnd(line: string): string {
@@ -38,29 +67,7 @@ function withoutEnd(line: string): string {
   return `${line.slice(0, end)}… ${line.length - end} more characters`
 }
 
-function rest(lines: readonly string[]): string {
-  const count = (mark: string): number => lines.filter((line) => line.startsWith(mark)).length
-  const [added, removed] = [count('+'), count('-')]
-  return `… ${added + removed} more ${added + removed === 1 ? 'line' : 'lines'} changed, +${added} -${removed}`
-}
-
-/** A difference as lines with `+`, `-` or a space before them, and `…` for what is left out; empty for equal texts. */
-export function changedLines(before: string, after: string): string {
-  if (before === after) return ''
-  const old = before.split('\n')
-  const now = after.split('\n')
-  let head = 0
-  while (head < old.length && head < now.length && old[head] === now[head]) head += 1
-  let tail = 0
-  while (tail < old.length - head && tail < now.length - head && old.at(-1 - tail) === now.at(-1 - tail)) tail += 1
-  const middle = changes(old.slice(head, old.length - tail), now.slice(head, now.length - tail))
-  const same = (lines: readonly string[]): string[] => lines.map((line) => ` ${line}`)
-  const all = [...same(old.slice(0, head)), ...middle, ...same(old.slice(old.length - tail))]
-  return shortened(all).join('\n')
-}
-
 function changes(old: readonly string[], now: readonly string[]): string[] {
-  if (old.length * now.length > MAX_CELLS) return [...old.map((line) => `-${line}`), ...now.map((line) => `+${line}`)]
   const width = now.length + 1
   // The length of the longest common part of what is left from each pair of places on.
   const common = new Uint32Array((old.length + 1) * width)
@@ -94,12 +101,16 @@ function changes(old: readonly string[], now: readonly string[]): string[] {
   return lines
 }
 
-function shortened(lines: readonly string[]): string[] {
-  const near = lines.map((_, index) =>
-    lines.slice(Math.max(0, index - CONTEXT), index + CONTEXT + 1).some((line) => !line.startsWith(' ')),
-  )
-  return lines.flatMap((line, index) => {
-    if (near[index] === true) return [line]
-    return index === 0 || near[index - 1] === true ? ['…'] : []
-  })
+/** Leaves out the lines that are far from a change. The first and the last one are changed. */
+function* shortened(lines: readonly string[]): Generator<string> {
+  let from = 0
+  while (from < lines.length) {
+    let to = from
+    while (lines[to]?.startsWith(' ') === true) to += 1
+    // These lines are the same, up to the next change.
+    if (to - from <= 2 * CONTEXT) yield* lines.slice(from, to)
+    else yield* [...lines.slice(from, from + CONTEXT), '…', ...lines.slice(to - CONTEXT, to)]
+    if (to < lines.length) yield lines[to] as string
+    from = to + 1
+  }
 }
