@@ -1,7 +1,7 @@
 /** The command `run` with small programs, and the MCP server with the SDK's own client. */
 import { execFile } from 'node:child_process'
-import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -70,6 +70,23 @@ describe('run', () => {
     const { stdout, stderr, code } = await run(['--store', join(home, 'file', 'context.db'), ...program(script)], { OPENAI_BASE_URL: `${server.url}/v1` })
     expect([code, stdout.trim()]).toEqual([0, 'true'])
     expect(stderr.split('went out without new edits').length).toBe(2)
+  })
+
+  // Gemini CLI takes no settings from below a folder such as /tmp.
+  test.each<[where: string, folders: string[], env: Record<string, string>, expected: string]>([
+    ['a new home', [], {}, '.local/share/pi-context-manager/'],
+    ['a home with a cache', ['.cache'], {}, '.cache/'],
+    ['a session of the system', ['.cache', 'run'], { XDG_RUNTIME_DIR: 'run' }, 'run/'],
+    ['a session whose folder is gone', [], { XDG_RUNTIME_DIR: 'gone' }, '.local/share/pi-context-manager/'],
+  ])('the files of a program lie below a folder of its user alone, in %s', async (_where, folders, env, expected) => {
+    const home = folder()
+    for (const name of folders) mkdirSync(join(home, name))
+    mkdirSync(join(home, 'bin'))
+    writeFileSync(join(home, 'bin', 'gemini'), '#!/bin/sh\nprintf %s "$GEMINI_CLI_SYSTEM_SETTINGS_PATH"\n', { mode: 0o755 })
+    const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, join(home, value)]))
+    const { stdout } = await run(['--', 'gemini'], { HOME: home, PATH: `${join(home, 'bin')}:${process.env['PATH']}`, XDG_DATA_HOME: '', ...variables })
+    expect(stdout).toMatch(new RegExp(`^${join(home, expected)}/?pi-context-\\w{6}/settings\\.json$`))
+    expect(existsSync(dirname(stdout))).toBe(false)
   })
 
   test('--print shows the settings, and starts nothing', async () => {

@@ -1,13 +1,13 @@
 /** The command `run`: an agent whose requests go through its own gateway. */
 import { spawn } from 'node:child_process'
-import { accessSync, constants as fsConstants, mkdtempSync, rmSync } from 'node:fs'
+import { accessSync, constants as fsConstants, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
 import { constants, homedir, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { hostSession, mostHeld, programOf } from '../gateway/index.ts'
 import type { Addresses, Gateway, Launch, Program } from '../gateway/index.ts'
-import { writePrivateFile } from '../core/index.ts'
+import { defaultStorePath, writePrivateFile } from '../core/index.ts'
 import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
 import { summaryOf } from './gateway-summary.ts'
 import { keepStatus, STATUS_FILE } from './status-file.ts'
@@ -72,12 +72,23 @@ export async function run(args: string[]): Promise<number> {
 
 /**
  * Where the program's temporary files go. Gemini CLI reads no settings below a folder that others may write to, as they may to
- * `/tmp`; the folder of a session of the system is the user's alone.
+ * `/tmp`; the folder of a session of the system is the user's alone. A new home may have neither that nor a cache, but it has the
+ * folder of the store.
  */
 function privateFolder(): string {
-  const runtime = process.env['XDG_RUNTIME_DIR'] ?? ''
-  const own = process.platform === 'linux' ? [runtime, join(homedir(), '.cache')] : []
-  return own.find((one) => one !== '' && isWritable(one)) ?? tmpdir()
+  if (process.platform !== 'linux') return tmpdir()
+  const data = dirname(defaultStorePath())
+  const found = [process.env['XDG_RUNTIME_DIR'] ?? '', join(homedir(), '.cache')].find((one) => one !== '' && isWritable(one))
+  return found ?? (isMade(data) ? data : tmpdir())
+}
+
+function isMade(folder: string): boolean {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    return isWritable(folder)
+  } catch {
+    return false
+  }
 }
 
 function isWritable(folder: string): boolean {
