@@ -48,8 +48,21 @@ test('whatever is replaced, removed and added, every part counts once and the si
 test.each([60, 100, 180])('lines fit %i columns, and texts can not steer a terminal', (width) => {
   const lines = changeLines(requestChanges(OWN, [...OWN.with(2, result('a', 'toolcall_ref id=1 tool=bash status=ok -> \u001b[31mred')), asks(long('\u001b]0;x'))]), width)
   expect(lines.join(' ')).toContain('in place of the agent')
+  // The reason is whole.
+  expect(lines.map((line) => line.trim()).join(' ')).toContain('no longer worth its place; the id in this line brings the text back')
   for (const line of lines) expect([line, line.length <= width]).toEqual([line, true])
   expect(lines.join('\n')).not.toContain('\u001b')
+})
+
+test('the sums are of all changes, also where only the newest are listed', () => {
+  const sent = OWN.map((message) => (message.role === 'toolResult' ? result(message.toolCallId!, `toolcall_ref id=1 tool=bash status=ok -> ${message.toolCallId}`) : message))
+  const all = requestChanges(OWN, sent)
+  const [whole, newest] = [changeLines(all, 100), changeLines(all, 100, 1)]
+  expect(newest[1]).toMatch(/^replaced +2 /)
+  expect(newest.slice(0, 3)).toEqual(whole.slice(0, 3))
+  expect(newest.join('\n')).toContain('output of bash cat b')
+  expect(newest.join('\n')).not.toContain('output of bash cat a')
+  expect(changeLines(all, 100, 0)).toEqual(whole.slice(0, 3))
 })
 
 test('a request as the agent wrote it takes one line', () => {

@@ -64,8 +64,8 @@ export function fitName(name: string, width: number): string {
 }
 
 /**
- * Shortens names as {@link fitName} does. Names that would look the same keep the folder in which they differ, as in
- * `…/server/…/index.ts`.
+ * Shortens names as {@link fitName} does. Paths that would look the same keep the folder in which they differ, as in
+ * `…/server/…/index.ts`, and commands the word, as in `npm r…test`.
  */
 export function fitNames(names: readonly string[], width: number): string[] {
   const fitted = names.map((name) => fitName(name, width))
@@ -74,11 +74,40 @@ export function fitNames(names: readonly string[], width: number): string[] {
     const short = fitted[index] as string
     groups.set(short, (groups.get(short) ?? new Set()).add(name))
   }
+  const own = new Map([...groups.values()].filter(({ size }) => size > 1).flatMap((group) => [...ownStarts(group)]))
   return names.map((name, index) => {
     const short = fitted[index] as string
     const others = groups.get(short) as ReadonlySet<string>
-    return others.size < 2 ? short : (withDifference(name, others, width) ?? short)
+    if (others.size < 2) return short
+    return (name.includes(' ') ? withOwnWord(name, own.get(name) ?? 0, width) : withDifference(name, others, width)) ?? short
   })
+}
+
+/** For each of these names, the start of the word in which it differs from all others. */
+function ownStarts(names: ReadonlySet<string>): Map<string, number> {
+  const sorted = [...names].sort()
+  const same = (left: string, right: string | undefined): number => {
+    let length = 0
+    while (right !== undefined && length < left.length && left[length] === right[length]) length += 1
+    return length
+  }
+  return new Map(
+    sorted.map((name, at) => {
+      const differs = Math.max(same(name, sorted[at - 1]), same(name, sorted[at + 1]))
+      return [name, /[\p{L}\p{N}]*$/u.exec(name.slice(0, differs))?.index ?? differs]
+    }),
+  )
+}
+
+/** The largest share of a shortened command that its own word and what follows it have. */
+const OWN_SHARE = 0.6
+
+/** A command as its beginning and its own word with what follows; undefined if that does not fit. */
+function withOwnWord(name: string, start: number, width: number): string | undefined {
+  const room = Math.min(name.length - start, Math.floor(OWN_SHARE * width))
+  const end = start + room < name.length ? `${name.slice(start, start + room - 1)}…` : name.slice(start)
+  const text = `${name.slice(0, Math.max(0, width - 1 - room))}…${end}`
+  return room > 1 && visibleWidth(text) <= width ? text : undefined
 }
 
 /** A path as the folder that its namesakes don't have in that place, and its last part; undefined if that does not fit. */

@@ -13,7 +13,7 @@ export async function seen(host: Host, ctx: ExtensionCommandContext): Promise<st
   host.manager()
   const all = changesOf(ctx)
   // Pi leaves a column free on either side.
-  const lines = changeLines({ ...all, changes: all.changes.slice(-MOST) }, widthOf(process.stdout) - 2)
+  const lines = changeLines(all, widthOf(process.stdout) - 2, MOST)
   const left = all.changes.length - MOST
   return [...lines, ...(left > 0 ? [`${left} earlier changes: "pi-context-manager inspect ${ctx.sessionManager.getSessionId()} --call -1" shows the last request with all of them.`] : [])].join('\n')
 }

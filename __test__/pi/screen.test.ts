@@ -258,7 +258,10 @@ describe('names that would look the same', () => {
     [['aaaa/bbbb/folder/index.ts', 'aaaa/cccc/folder/index.ts'], 17, ['…/bbbb/…/index.ts', '…/cccc/…/index.ts']],
     [['aaaa/x/cccccc/index.ts', 'bbbb/x/cccccc/index.ts'], 16, ['aaaa/…/index.ts', 'bbbb/…/index.ts']],
     [['same/folder/index.ts', 'same/folder/index.ts'], 10, ['…/index.ts', '…/index.ts']],
-    [['npm run build && npm test', 'npm run build && npm pack'], 10, ['npm run b…', 'npm run b…']],
+    [['npm run build && npm test', 'npm run build && npm pack'], 10, ['npm r…test', 'npm r…pack']],
+    [['sed -n 1,90p src/a-1.ts | head', 'sed -n 1,90p src/a-12.ts | head'], 18, ['sed -n …1.ts | he…', 'sed -n …12.ts | h…']],
+    [['npm test', 'npm test', 'npm test -- --run the-store'], 8, ['npm test', 'npm test', 'npm tes…']],
+    [['字字字字 字字字一', '字字字字 字字字二'], 9, ['字字字字…', '字字字字…']],
   ])('%j in %d columns are %j', (names, width, fitted) => {
     expect(fitNames(names, width).map(stripVTControlCharacters)).toEqual(fitted)
   })

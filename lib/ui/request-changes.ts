@@ -75,22 +75,30 @@ export function requestChanges(own: readonly ComparedMessage[], sent: readonly C
   return { changes: changes.map(([, change]) => change), unchanged, own: sizeOf(before), sent: sizeOf(after) }
 }
 
-/** The changes as lines for people: a sum, a line for each kind, then each change with the text that the model gets. */
-export function changeLines({ changes, unchanged, own, sent }: RequestChanges, width: number): string[] {
+/**
+ * The changes as lines for people: a sum, a line for each kind, then each change with the text that the model gets; of those only the
+ * newest `most`.
+ */
+export function changeLines({ changes, unchanged, own, sent }: RequestChanges, width: number, most = Infinity): string[] {
   const sum = `The model gets ${short(sent)} tokens in place of the agent's ${short(own)} (estimated); ${unchanged.toLocaleString('en-US')} ${unchanged === 1 ? 'part is' : 'parts are'} unchanged.`
   if (changes.length === 0) return [sum.replace(/^The model gets .* in place .*?; /, 'The model gets what the agent wrote: ')]
-  const kinds = KINDS.flatMap((kind) => {
-    const those = changes.filter((change) => change.kind === kind)
-    return those.length === 0 ? [] : [`${kind.padEnd(10)}${String(those.length).padStart(5)}  ${sizes(those.reduce((all, one) => all + one.before, 0), those.reduce((all, one) => all + one.after, 0))}`]
-  })
-  const each = changes.flatMap(({ kind, name, before, after, reason, text }) => {
+  const kinds = changesByKind(changes).map(({ kind, count, before, after }) => `${kind.padEnd(10)}${String(count).padStart(5)}  ${sizes(before, after)}`)
+  const each = changes.slice(Math.max(0, changes.length - most)).flatMap(({ kind, name, before, after, reason, text }) => {
     const size = sizes(before, after)
     const room = Math.max(12, width - 10 - size.length - 2)
     const line = `${kind.padEnd(10)}${middleCut(plain(name), room).padEnd(room)}  ${size}`
-    const shown = text === '' ? [] : [`          ${cut(text, Math.max(12, width - 10))}`]
-    return [line, `          ${cut(reason, Math.max(12, width - 10))}`, ...shown]
+    return [line, ...inLines(reason, width, Infinity), ...inLines(text, width, MOST_LINES)]
   })
   return [...wrapped(sum, width), ...kinds, '', ...each]
+}
+
+/** The number of changes of each kind that there is, with the tokens before and now. */
+export function changesByKind(changes: readonly PartChange[]): { kind: ChangeKind; count: number; before: number; after: number }[] {
+  return KINDS.flatMap((kind) => {
+    const those = changes.filter((change) => change.kind === kind)
+    const sum = (of: 'before' | 'after'): number => those.reduce((all, one) => all + one[of], 0)
+    return those.length === 0 ? [] : [{ kind, count: those.length, before: sum('before'), after: sum('after') }]
+  })
 }
 
 const KINDS: readonly ChangeKind[] = ['replaced', 'shortened', 'removed', 'added']
@@ -103,9 +111,17 @@ export function sizes(before: number, after: number): string {
   return `${short(before)} -> ${short(after)}`
 }
 
-function cut(text: string, most: number): string {
-  const line = plain(text.replaceAll(/\s+/g, ' ').trim())
-  return line.length > most ? `${line.slice(0, most - 1)}…` : line
+/** The most lines of a text that the model gets. */
+const MOST_LINES = 3
+
+/** A text in lines below the name of its change, at most that many; words that are longer than a line are divided. */
+function inLines(text: string, width: number, most: number): string[] {
+  const room = Math.max(12, width - 10)
+  const words = plain(text.replaceAll(/\s+/g, ' ').trim()).split(' ').flatMap((word) => word.match(new RegExp(`.{1,${room}}`, 'gs')) ?? [])
+  const lines = words.length === 0 ? [] : wrapped(words.join(' '), room)
+  const shown = lines.slice(0, most)
+  if (shown.length < lines.length) shown.push(`${shown.pop()?.slice(0, room - 1)}…`)
+  return shown.map((line) => `          ${line}`)
 }
 
 function changeOf(part: Part, now: Part | undefined): PartChange {

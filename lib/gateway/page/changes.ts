@@ -1,5 +1,5 @@
 /** The page's list of what the model gets instead of what the agent wrote, in the last request. */
-import { escape, sizes, tokens } from '../../ui/index.ts'
+import { changesByKind, escape, sizes, tokens } from '../../ui/index.ts'
 import type { PartChange } from '../../ui/index.ts'
 import type { Look } from './look.ts'
 
@@ -12,8 +12,9 @@ export function changesText(look: Look | undefined): string {
   const { changes, unchanged, own, sent } = look.changes
   const same = `${unchanged.toLocaleString('en-US')} ${unchanged === 1 ? 'part is' : 'parts are'} unchanged.`
   if (changes.length === 0) return `<p class="dim">The same as the agent wrote: ${same}</p>`
+  const kinds = changesByKind(changes).map(({ kind, count, before, after }) => `${count.toLocaleString('en-US')} ${kind} (${sizes(before, after)} tokens)`)
   const left = changes.length > MOST ? ` The newest ${MOST} of ${changes.length} changes:` : ''
-  return `<p>The last request has ${tokens(sent)} tokens in place of the agent's ${tokens(own)} (estimated). ${same}${left}</p>`
+  return `<p>The last request has ${tokens(sent)} tokens in place of the agent's ${tokens(own)} (estimated): ${escape(kinds.join(', '))}. ${same}${left}</p>`
 }
 
 /** The changes, each with a key that stays. */

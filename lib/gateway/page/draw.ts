@@ -168,7 +168,7 @@ function lossesText({ cache, isPriced, isPlan }: SessionSums): string {
     return kept + lost === 0 ? undefined : `${kept} of ${kept + lost} with ${kind === 'prompt' ? 'a prompt' : 'results'}`
   }).filter((text) => text !== undefined)
   const lost = by.length === 0 ? '' : `<p>What was read again, by its cause: ${by.map(escape).join(', ')}.</p>`
-  return `${lost}${found.length === 0 ? '' : `<p class="dim">Calls that nothing kept from their cache, and that found it: ${found.join(', ')}. The price of a roll follows that.</p>`}`
+  return `${lost}${found.length === 0 ? '' : `<p class="dim">Calls that could find in the cache what the call before them had sent, and did: ${found.join(', ')}. The price of a roll follows that.</p>`}`
 }
 
 function breaks({ calls }: SessionSums): string {
