@@ -68,6 +68,24 @@ describe('a session of the gateway', () => {
   })
 })
 
+test('a session that the gateway meets midway has its user\'s first words, although outputs came before its texts', async () => {
+  const server = await startModelServer(() => 'ok')
+  const path = join(folder(), 'context.db')
+  const { gateway } = await gatewayTo(server.url, { store: { kind: 'sqlite', path } })
+  const loop = new AnthropicLoop(gateway, 'met')
+  const past = Array.from({ length: 9 }, (_, n) => [
+    { role: 'assistant', content: [{ type: 'tool_use', id: `toolu_${n}`, name: 'Bash', input: { command: `cat n${n}` } }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: `toolu_${n}`, content: long(`n${n}`) }] },
+  ])
+  loop.messages.push({ role: 'user', content: [{ type: 'text', text: 'mend the door' }] }, ...past.flat())
+  await loop.send()
+  await gateway.close()
+  const store = await Store.open({ kind: 'sqlite', path })
+  const [summary] = await store.sessions()
+  await store.close()
+  expect(summary?.firstPrompt).toBe('mend the door')
+})
+
 describe('where there is nothing of Pi', () => {
   const home = (): string => {
     const path = folder()

@@ -58,10 +58,16 @@ pub fn said_in(text: &str) -> Option<Said> {
     }
     let words = on_one_line(rest);
     if !words.is_empty() {
-        return Some(Said::Words(words));
+        return Some(Said::Words(unquoted(&words).to_owned()));
     }
     command.retain(|part| !part.is_empty());
     (!command.is_empty()).then(|| Said::Command(command.join(" ")))
+}
+
+/// A text without the quotation marks around all of it, in which OpenCode puts a prompt from its command line.
+fn unquoted(words: &str) -> &str {
+    let inner = words.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    inner.filter(|inner| !inner.trim().is_empty() && !inner.contains('"')).unwrap_or(words)
 }
 
 /// The working directory that a text names, as Pi, Claude Code, Codex, OpenCode and others write it; the last one.
@@ -159,6 +165,10 @@ mod tests {
                 "<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>a.ts</command-args>",
                 Some(Said::Command("/review a.ts".into())),
             ),
+            ("\"fix the test\"", words("fix the test")),
+            ("\"fix\" and \"test\"", words("\"fix\" and \"test\"")),
+            ("say \"yes\"", words("say \"yes\"")),
+            ("\"\"", words("\"\"")),
             ("", None),
         ] {
             assert_eq!(said_in(text), said, "{text}");

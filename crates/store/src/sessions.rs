@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::opening;
-use crate::{AsOf, Filter, Outline, Result, Store, StoreError};
+use crate::{AsOf, Filter, Outline, Result, Store, StoreError, Version};
 
 /// One session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,16 +214,27 @@ fn common<'a>(left: &'a str, right: &str) -> &'a str {
 
 /// The users' words in the first turns of a session, with the texts that hosts put there; the texts of each message.
 async fn first_texts(store: &dyn Store, id: &SessionId) -> Result<Vec<String>> {
-    let versions = store.history_page(&ObjectId::chat(id), TxId(0), 4).await?;
-    let turns = versions
-        .iter()
-        .rev()
-        .find_map(|version| version.document.field("turns")?.as_array().filter(|turns| !turns.is_empty()));
+    let chat = ObjectId::chat(id);
+    let early = store.history_page(&chat, TxId(0), 4).await?;
+    let all = texts_of_turns(early.iter().rev().find_map(turns_of));
+    if opening::first_words(&all).is_some() {
+        return Ok(all);
+    }
+    // A conversation that began elsewhere may come with outputs of its past first, each in a transaction, and its texts after them.
+    let whole = store.get(&chat, AsOf::default()).await?;
+    Ok(texts_of_turns(whole.as_ref().and_then(turns_of)))
+}
+
+fn turns_of(version: &Version) -> Option<&Vec<Value>> {
+    version.document.field("turns")?.as_array().filter(|turns| !turns.is_empty())
+}
+
+fn texts_of_turns(turns: Option<&Vec<Value>>) -> Vec<String> {
     let mut all = Vec::new();
     for said in turns.into_iter().flatten().take(TURNS).filter_map(|turn| turn.get("user")) {
         texts(said, &mut all);
     }
-    Ok(all)
+    all
 }
 
 /// The texts of a message, whose content is a single text or a list of parts.
