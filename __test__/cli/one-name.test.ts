@@ -44,7 +44,7 @@ beforeAll(async () => {
   const agent = AGENTS['Claude Code']!
   await talk(gateway, agent, { prompts: 3, calls: 2 })
   await gateway.close()
-  put(agent.path, agent.file(server.requests.map((request) => request.usage!), new Date().toISOString()))
+  agent.write(home.file(agent.path), server.requests.map((request) => request.usage!), new Date().toISOString())
 })
 afterAll(cleanUp)
 

@@ -124,8 +124,7 @@ test.each(Object.entries(AGENTS))('%s, through the gateway', async (_name, agent
   await gateway.close()
 
   const own = home.file(agent.path)
-  mkdirSync(dirname(own), { recursive: true })
-  writeFileSync(own, agent.file(usages, new Date().toISOString()).map((line) => `${JSON.stringify(line)}\n`).join(''))
+  agent.write(own, usages, new Date().toISOString())
   await expectCommands(home, store, own, { paid, without, saved, share })
 })
 
