@@ -92,6 +92,29 @@ describe('an answer that breaks off', () => {
   })
 })
 
+// A refusal comes together with the reset, and then a client in Node sees an end: only that of HTTP/1.1 can be tried.
+test.each(['1.0', '1.1'].flatMap((version) => ['HTTP/1.0 200 OK', 'HTTP/1.1 200 OK\r\nConnection: close'].flatMap((head) => [200, ...(version === '1.0' ? [] : [400])].map((status) => [version, head.replace('200', String(status))] as const))))('a client of HTTP/%s sees that an answer without a frame, %j, is reset', async (version, head) => {
+  let reset = (): void => {}
+  const url = await serving((socket) => {
+    reset = () => socket.resetAndDestroy()
+    socket.write(`${head}\r\n\r\n{"half":`)
+  })
+  const { gateway } = await gatewayTo(url)
+  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+  onCleanUp(() => void socket.destroy())
+  let [wire, isReset] = ['', false]
+  socket.on('error', () => (isReset = true))
+  socket.on('data', (data: Buffer) => {
+    wire += data.toString('latin1')
+    // The only piece of a refusal is held until its end.
+    if (wire.includes('half') || head.includes('400')) reset()
+  })
+  socket.write(`POST /v1/messages HTTP/${version}\r\nHost: 127.0.0.1\r\nx-api-key: k\r\nContent-Length: 2\r\n\r\n{}`)
+  await once(socket, 'close').catch(() => once(socket, 'close'))
+  expect(wire).toContain('{"half":')
+  expect(isReset || !read(wire).isWhole).toBe(true)
+})
+
 describe('a client that reads slowly', () => {
   // About as much as the connections on the way hold by themselves.
   test.each([200, 400].flatMap((status) => FRAMES.flatMap((frame) => [1, 2, 4].map((megabytes) => [status, frame[0], megabytes, frame] as const))))('gets all of an answer %i %s of %i MB that breaks off', async (status, _frame, megabytes, [, head, piece]) => {

@@ -23,11 +23,19 @@ export interface Read {
   unread: string | undefined
 }
 
+/** The context of an answer. */
+export interface Answering {
+  /** Makes the `Location` for the client. */
+  redirect: (location: string) => string
+  /** True if the upstream's connection has failed. Node takes that for the end of an answer that has no length. */
+  isCut: () => boolean
+}
+
 /**
  * Sends an answer on. Resolves when both sides are done with it. An answer that breaks off reaches the client up to there,
- * and then breaks off for it, too. `redirect` makes the `Location` for the client.
+ * and then breaks off for it, too.
  */
-export function passBack(answer: IncomingMessage, response: ServerResponse, redirect: (location: string) => string, watched: Watched | undefined): Promise<Read | undefined> {
+export function passBack(answer: IncomingMessage, response: ServerResponse, { redirect, isCut }: Answering, watched: Watched | undefined): Promise<Read | undefined> {
   return new Promise((resolve) => {
     const headers = [...passedOn(answer.rawHeaders, ORIGIN_WIDE), ...answerFraming(answer, response.req)]
     response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answer.headers.location === undefined ? headers : withValue(headers, 'location', redirect))
@@ -55,7 +63,7 @@ export function passBack(answer: IncomingMessage, response: ServerResponse, redi
       for (let rest = answer.read() as Buffer | null; rest !== null; rest = answer.read() as Buffer | null) take(rest)
       await refusal?.end()
       write(held)
-      if (!answer.complete) return breakOff(response, answer)
+      if (!answer.complete || isCut()) return breakOff(response, answer)
       const trailers = trailersOf(answer.rawTrailers)
       if (trailers.length > 0) response.addTrailers(trailers)
       response.end()

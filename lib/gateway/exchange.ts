@@ -58,7 +58,7 @@ export async function exchange(upstream: Upstream, client: IncomingMessage, resp
       try {
         const answer = await attempt.answer(body, rest)
         const headMs = performance.now() - started
-        const read = await passBack(answer, response, (location) => redirectFor(location, target, prefix), watched)
+        const read = await passBack(answer, response, { redirect: (location) => redirectFor(location, target, prefix), isCut: () => attempt.isCut }, watched)
         return outcome({ status: answer.statusCode ?? 0, ...read, headMs })
       } catch (error) {
         if (left.isGone) return outcome({})
@@ -83,6 +83,7 @@ class Attempt {
   #socket: Socket | undefined
   #read = 0
   #since = 0
+  #isCut = false
 
   /** `client`: the request that it passes on. */
   constructor(request: ClientRequest, client: IncomingMessage) {
@@ -95,13 +96,21 @@ class Attempt {
     })
   }
 
+  /** True if its connection has failed: what ends then ends too early, also where only the connection's end would end it. */
+  get isCut(): boolean {
+    return this.#isCut
+  }
+
   /** Sends it. Rejects if no answer comes. */
   answer(body: Buffer | undefined, rest: IncomingMessage | undefined): Promise<IncomingMessage> {
     const { request } = this
     return new Promise((resolve, reject) => {
       request.once('response', resolve)
       // Also after the answer has begun; the answer itself tells then.
-      request.on('error', reject)
+      request.on('error', (error) => {
+        this.#isCut = true
+        reject(error)
+      })
       // An answer such as 101 or a tunnel is not asked for here.
       request.once('close', () => reject(new Error('the connection was closed before an answer came')))
       const addTrailers = (): void => {
