@@ -5,15 +5,9 @@ use std::io::{self, ErrorKind};
 use camino::Utf8Path;
 
 #[cfg(target_os = "linux")]
-mod inotify;
-#[cfg(target_os = "linux")]
 mod mounts;
-#[cfg(any(test, not(target_os = "linux")))]
 pub(crate) mod notify;
 
-#[cfg(target_os = "linux")]
-pub(crate) use inotify::Watcher;
-#[cfg(not(target_os = "linux"))]
 pub(crate) use notify::Watcher;
 
 /// Watches directories without their subdirectories.

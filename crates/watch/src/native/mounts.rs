@@ -3,15 +3,84 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
 use camino::Utf8PathBuf;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::io::Errno;
+
+use crate::inbox::{Cause, Urgency};
+use crate::listen::Listener;
 
 /// The system's table. Polling it tells of changes, without a timer.
 const TABLE: &str = "/proc/self/mountinfo";
 
+/// A thread that tells a listener of the places of mounts, until it is dropped.
+pub(super) struct Mounts {
+    /// Readable once the thread is to end.
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Mounts {
+    /// Reports what is mounted or unmounted after this returns. `None` where the system shows no table.
+    pub fn follow(listener: Arc<Listener>) -> Option<Self> {
+        let opened = || -> io::Result<Self> {
+            let table = MountTable::open()?;
+            let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+            let stopped = Arc::clone(&stop);
+            let thread = thread::Builder::new()
+                .name("context-mounts".to_owned())
+                .spawn(move || report(table, &stopped, &listener))?;
+            Ok(Self { stop, thread: Some(thread) })
+        };
+        opened().inspect_err(|error| tracing::debug!(%error, "mounts are not noticed")).ok()
+    }
+}
+
+impl Drop for Mounts {
+    fn drop(&mut self) {
+        // An event's counter takes eight bytes; only a full one would refuse them.
+        let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
+        // It waits for nothing but the table and this.
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The directories watched at the place of a mount, and below it, are other directories afterwards.
+fn report(mut table: MountTable, stop: &OwnedFd, listener: &Listener) {
+    loop {
+        let mut ends = [PollFd::new(stop, PollFlags::IN), PollFd::new(&table.file, PollFlags::PRI)];
+        let polled = poll(&mut ends, None);
+        let [stopped, changed] = ends.map(|end| !end.revents().is_empty());
+        match polled {
+            Err(Errno::INTR) => continue,
+            Err(error) => {
+                tracing::warn!(%error, "mounts are no longer noticed");
+                return listener.inbox.overflowed();
+            }
+            Ok(_) if stopped => return,
+            Ok(_) if !changed => continue,
+            Ok(_) => {}
+        }
+        match table.changed() {
+            Ok(places) => {
+                places.iter().for_each(|place| listener.hear(place, Urgency::Now, Some(Cause::Lost)));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the table of mounts can't be read");
+                listener.inbox.overflowed();
+            }
+        }
+    }
+}
+
 /// The mounts that this process sees.
-pub(super) struct MountTable {
+struct MountTable {
     file: File,
     known: BTreeSet<Mount>,
 }
@@ -21,23 +90,17 @@ type Mount = (String, Utf8PathBuf);
 
 impl MountTable {
     /// Fails where the system shows no table.
-    pub fn open() -> io::Result<Self> {
+    fn open() -> io::Result<Self> {
         let file = File::open(TABLE)?;
         Ok(Self { file, known: table()? })
     }
 
     /// Places where file systems were mounted or unmounted since the last call.
-    pub fn changed(&mut self) -> io::Result<BTreeSet<Utf8PathBuf>> {
+    fn changed(&mut self) -> io::Result<BTreeSet<Utf8PathBuf>> {
         let now = table()?;
         let changed = self.known.symmetric_difference(&now).map(|(_, place)| place.clone()).collect();
         self.known = now;
         Ok(changed)
-    }
-}
-
-impl AsFd for MountTable {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
     }
 }
 

@@ -1,4 +1,4 @@
-//! File events by the `notify` crate, for the operating systems other than Linux.
+//! File events by the `notify` crate. On Linux it also hears of files that are opened; they are left out here.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -17,6 +17,8 @@ pub(crate) struct Watcher {
     watcher: Option<RecommendedWatcher>,
     /// Ends when `notify`'s thread has let go of the listener.
     ended: Receiver<()>,
+    #[cfg(target_os = "linux")]
+    _mounts: Option<super::mounts::Mounts>,
 }
 
 impl Watcher {
@@ -24,11 +26,19 @@ impl Watcher {
     /// Why there can't be one, as the operating system says it.
     pub fn open(listener: Arc<Listener>) -> Result<Self, String> {
         let (held, ended) = channel();
+        // Read before the first watch: later mounts are reported.
+        #[cfg(target_os = "linux")]
+        let mounts = super::mounts::Mounts::follow(Arc::clone(&listener));
         let handler = Handler { listener, halves: Halves::default(), _held: held };
         // A link to a large tree must never be walked.
         let config = notify::Config::default().with_follow_symlinks(false);
         match RecommendedWatcher::new(handler, config) {
-            Ok(watcher) => Ok(Self { watcher: Some(watcher), ended }),
+            Ok(watcher) => Ok(Self {
+                watcher: Some(watcher),
+                ended,
+                #[cfg(target_os = "linux")]
+                _mounts: mounts,
+            }),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -37,6 +47,10 @@ impl Watcher {
 impl Native for Watcher {
     fn watch(&mut self, path: &Utf8Path) -> Result<(), WatchRefusal> {
         let Some(watcher) = &mut self.watcher else { return Err(WatchRefusal::Gone) };
+        // A watch of a file would count as one of a directory.
+        if !path.is_dir() {
+            return Err(WatchRefusal::Gone);
+        }
         watcher.watch(path.as_std_path(), RecursiveMode::NonRecursive).map_err(refusal)
     }
 

@@ -313,3 +313,31 @@ fn a_checkout_of_another_branch_with_a_thousand_files() {
     }
     assert_eq!(scene.rescans(), 0);
 }
+
+/// The operating system has one watch for a directory, whatever the paths to it.
+#[cfg(unix)]
+#[rstest]
+fn a_directory_that_has_two_paths_is_heard_by_both(#[values("a/f", "link/f")] left: &str) {
+    let scene = Scene::new();
+    scene.write("a/f", "1");
+    scene.run("symlink a link");
+    scene.track("a/f");
+    scene.track("link/f");
+    for text in ["2", "3"] {
+        scene.write("a/f", text);
+        scene.until_equal();
+    }
+    let other = if left == "a/f" { "link/f" } else { "a/f" };
+    scene.untrack(other);
+    for text in ["4", "5"] {
+        scene.write("a/f", text);
+        scene.until_equal();
+    }
+    scene.track(other);
+    scene.write("a/f", "6");
+    scene.until_equal();
+    scene.untrack(left);
+    scene.write("a/f", "7");
+    scene.until_equal();
+    assert_eq!(scene.rescans(), 0, "found by events, not by looking at everything");
+}
