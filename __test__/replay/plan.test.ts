@@ -87,6 +87,11 @@ describe.each([
     expect(json.summary.accounts).toMatchObject([{ kind: 'managed', isPlan: true, paid: 180_000, plain: 240_000 }])
     const usage = await cli(['usage'], home.env)
     expect(usage.stdout.replaceAll(/\s+/g, ' ')).toContain(`count in tokens: s${ACCOUNT}`)
+    const around = await cli([], { ...home.env, PATH: '' })
+    expect(around.stdout).toMatch(/^(?:Pi|Claude Code) +1 +2026-03-01 +plan +-$/m)
+    expect(around.stdout.replaceAll(/\s+/g, ' ')).toContain(`3 calls were made on a plan at a flat rate, and count in tokens: s${ACCOUNT}.`)
+    expect(around.stdout).not.toContain('$')
+    expect(around.stdout).toContain('Go on with: pi-context-manager usage\n')
   })
 
   test('beside a session that was paid: each in its own list, sum and sentence', async () => {

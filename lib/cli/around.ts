@@ -1,6 +1,6 @@
 /** The program without a command: it looks around, and says where to begin. It writes nothing. */
 import { COMMANDS, enabledParts } from '../enable/index.ts'
-import { columns, dayOf, dollars, out, Progress, tell, widthOf, wrapped } from '../ui/index.ts'
+import { accountText, columns, dayOf, dollars, out, Progress, tell, tokens, widthOf, wrapped } from '../ui/index.ts'
 import { agentFolders, folderNames, programPath, usedFolders } from '../usage/index.ts'
 import { estimated } from './estimate.ts'
 import type { AgentSessions, Found } from './estimate.ts'
@@ -57,15 +57,16 @@ function report(found: Found, names: readonly string[]): string[] {
   const here = names.length === 0 ? 'No coding agent that is known here is installed.' : `Installed: ${listed(names)}.`
   if (used.length === 0 && found.read < found.files) return [...wrapped(`${here} There was no time to read recorded sessions; "usage" reads all ${found.files} files.`, width), '']
   if (used.length === 0) return [...wrapped(`${here} There are no recorded sessions in ${folderNames()}.`, width), '']
-  const rows = used.map((agent) => [agent.agent, agent.sessions.toLocaleString('en-US'), agent.since === undefined ? '-' : dayOf(agent.since), dollars(agent.paid), estimateCell([agent], found)])
-  const total = ['total', sumOf(used, 'sessions').toLocaleString('en-US'), '', dollars(sumOf(used, 'paid')), estimateCell(used, found)]
+  const rows = used.map((agent) => [agent.agent, agent.sessions.toLocaleString('en-US'), agent.since === undefined ? '-' : dayOf(agent.since), paidCell([agent]), estimateCell([agent], found)])
+  const total = ['total', sumOf(used, 'sessions').toLocaleString('en-US'), '', paidCell(used), estimateCell(used, found)]
   const table = columns([['agent', 'sessions', 'since', 'paid', 'with us'], ...rows, ...(rows.length > 1 ? [total] : [])])
   return [here, '', ...table, '', ...notes(found, used).flatMap((note) => wrapped(note, width)), '']
 }
 
 function notes(found: Found, used: readonly AgentSessions[]): string[] {
   const { sessions, paid, saved } = sampleOf(found.agents)
-  const [unpriced, onPlan] = [sumOf(used, 'unpriced'), sumOf(used, 'onPlan')]
+  const unpriced = sumOf(used, 'unpriced')
+  const onPlan = planOf(used)
   const managed = { paid: used.reduce((sum, one) => sum + one.managed.paid, 0), saved: used.reduce((sum, one) => sum + one.managed.saved, 0) }
   const share = paid > 0 ? saved / paid : 0
   const of = sessions === 1 ? 'the newest session' : `the newest ${sessions} sessions`
@@ -77,14 +78,35 @@ function notes(found: Found, used: readonly AgentSessions[]): string[] {
         : []),
     ...(managed.paid > 0 ? [`It ran in sessions that cost ${dollars(managed.paid)}, and saved ${dollars(managed.saved)} there by its own account.`] : []),
     ...(found.read < found.files ? [`These are the newest ${found.read} of ${found.files} session files; "usage" reads them all.`] : []),
-    ...(onPlan > 0 ? [`${onPlan.toLocaleString('en-US')} ${onPlan === 1 ? 'call was' : 'calls were'} made on a plan at a flat rate, and ${onPlan === 1 ? 'counts' : 'count'} as $0 here; "usage" has the tokens.`] : []),
+    ...(onPlan.calls > 0 ? [`${onPlan.calls.toLocaleString('en-US')} ${onPlan.calls === 1 ? 'call was' : 'calls were'} made on a plan at a flat rate, and ${onPlan.calls === 1 ? 'counts' : 'count'} in tokens: ${planText(onPlan)}.`] : []),
     ...(unpriced > 0 ? [`${unpriced.toLocaleString('en-US')} calls are of models without known prices and count as $0.`] : []),
     ...(found.unreadable > 0 ? [`${found.unreadable === 1 ? 'One file or folder' : `${found.unreadable} files and folders`} could not be read, or held no session; "usage" names them.`] : []),
   ]
 }
 
+/** The payment for some agents; `plan` if a plan at a flat rate paid for all of it. */
+function paidCell(some: readonly AgentSessions[]): string {
+  return isOnPlan(some) ? 'plan' : dollars(sumOf(some, 'paid'))
+}
+
+function isOnPlan(some: readonly AgentSessions[]): boolean {
+  return planOf(some).calls === sumOf(some, 'calls')
+}
+
+function planOf(some: readonly AgentSessions[]): AgentSessions['onPlan'] {
+  const sum = (name: keyof AgentSessions['onPlan']): number => some.reduce((all, { onPlan }) => all + onPlan[name], 0)
+  return { calls: sum('calls'), sent: sum('sent'), without: sum('without') }
+}
+
+/** The account of calls on a plan: `saved 60k tokens (25 %): sent 180k tokens, without pi-context-manager 240k tokens`. */
+function planText({ sent, without }: AgentSessions['onPlan']): string {
+  const written = (count: number): string => `${tokens(count)} tokens`
+  return Math.round(without) === Math.round(sent) ? `sent ${written(sent)}` : accountText({ paid: sent, without }, written, 'sent')
+}
+
 /** The cost that some agents would have had, or a dash if it is unknown. `~`: it is an estimate. */
 function estimateCell(some: readonly AgentSessions[], { agents }: Found): string {
+  if (isOnPlan(some)) return '-'
   const costs = some.map((one) => estimateOf(one, agents))
   if (costs.includes(undefined)) return '-'
   const isExact = some.every(({ paid, managed }) => paid <= managed.paid)
@@ -107,15 +129,15 @@ function sampleOf(agents: readonly AgentSessions[]): AgentSessions['sample'] {
 
 /** The next steps: a word and a command each. The agent that costs most comes first. */
 function advice({ agents }: Found, installed: readonly string[]): [what: string, command: string][] {
-  const used = agents.filter(({ calls }) => calls > 0).sort((left, right) => right.paid - left.paid)
+  const used = agents.filter(({ calls }) => calls > 0).sort((left, right) => right.paid - left.paid || right.onPlan.sent - left.onPlan.sent)
   const present = used.filter(({ command }) => installed.includes(command))
   const first = (present[0] ?? used[0])?.command ?? installed[0] ?? 'PROGRAM'
-  const isUsed = agents.some(({ command, managed }) => command === first && managed.paid > 0) || enabledParts(process.env).some(({ command }) => command === first)
+  const isUsed = agents.some(({ command, managed, onPlan }) => command === first && (managed.paid > 0 || onPlan.calls > 0)) || enabledParts(process.env).some(({ command }) => command === first)
   const begin = first === 'pi' ? 'pi install npm:pi-context-manager' : `pi-context-manager ${programPath('pi-context-manager') === undefined || !COMMANDS.some((one) => one === first) ? 'run -- ' : 'enable '}${first}`
   return [isUsed ? ['Go on with:', 'pi-context-manager usage'] : ['Begin with:', begin], ...(used.length > 0 ? ([['In detail:', 'pi-context-manager replay --all']] as [string, string][]) : []), ['Commands:', 'pi-context-manager --help']]
 }
 
-function sumOf(agents: readonly AgentSessions[], name: 'sessions' | 'paid' | 'unpriced' | 'onPlan'): number {
+function sumOf(agents: readonly AgentSessions[], name: 'sessions' | 'calls' | 'paid' | 'unpriced'): number {
   return agents.reduce((sum, one) => sum + one[name], 0)
 }
 

@@ -14,8 +14,11 @@ export interface AgentSessions extends AgentFolder {
   calls: number
   /** Calls of models without known prices. */
   unpriced: number
-  /** Calls on a plan at a flat rate, as far as the context manager knows; no dollars were paid for them. */
-  onPlan: number
+  /**
+   * Calls on a plan at a flat rate, as far as the context manager knows, with the tokens of their prompts, as sent and without us; no
+   * dollars were paid for them.
+   */
+  onPlan: { calls: number; sent: number; without: number }
   /** When the first call was made, in milliseconds since the epoch; undefined if none has a time. */
   since: number | undefined
   /** Dollars that were paid. */
@@ -59,7 +62,7 @@ export async function estimated(folders: readonly AgentFolder[], gatewayFile: st
   const found: Found = { agents: [], files: 0, read: 0, unreadable: 0 }
   const files: File[] = []
   for (const folder of folders) {
-    const agent: AgentSessions = { ...folder, sessions: 0, calls: 0, unpriced: 0, onPlan: 0, since: undefined, paid: 0, managed: { paid: 0, saved: 0 }, sample: { sessions: 0, paid: 0, saved: 0 } }
+    const agent: AgentSessions = { ...folder, sessions: 0, calls: 0, unpriced: 0, onPlan: { calls: 0, sent: 0, without: 0 }, since: undefined, paid: 0, managed: { paid: 0, saved: 0 }, sample: { sessions: 0, paid: 0, saved: 0 } }
     found.agents.push(agent)
     const paths = await allSessionFiles([folder.path], (_, error) => void (found.unreadable += error === undefined ? 0 : 1))
     for (const path of paths) {
@@ -119,7 +122,9 @@ function addCharge(agent: AgentSessions, { calls, cost, at, saved, plan }: Charg
   agent.calls += calls
   if (at > 0) agent.since = Math.min(agent.since ?? at, at)
   if (plan !== undefined) {
-    agent.onPlan += calls
+    agent.onPlan.calls += calls
+    agent.onPlan.sent += plan.sent
+    agent.onPlan.without += plan.without
     return
   }
   agent.paid += cost ?? 0
