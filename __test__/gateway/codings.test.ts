@@ -178,6 +178,23 @@ describe('a refusal', () => {
     expect(warnings).toEqual([expect.stringContaining('has refused reasoning of claude-sonnet-4-5')])
   })
 
+  // A proxy may unpack a body and leave its header, or the other way round.
+  const wrong: typeof CODINGS = [
+    ['plain text that is called gzip', 'gzip', (bytes) => bytes],
+    ['plain text that is called br', 'br', (bytes) => bytes],
+    ['plain text in a coding that is not known', 'x-new', (bytes) => bytes],
+    ['gzip without its header', undefined, gzip],
+    ['gzip that is called deflate', 'deflate', gzip],
+    ['gzip that is called br', 'br', gzip],
+    ['gzip that has lost one of two names', 'gzip', (bytes) => gzip(gzip(bytes))],
+  ]
+  test.each(some(wrong, 2))('%s is heard once', async (_name, header, encode) => {
+    const { server, url } = await strict(header, encode)
+    const { gateway, warnings } = await gatewayTo(url)
+    const refused = await new BoundLoop(gateway).until(server, 60)
+    expect([refused.length, warnings]).toEqual([1, [expect.stringContaining('has refused reasoning of claude-sonnet-4-5')]])
+  })
+
   test.each([undefined, 'gzip'])('in %s says more than the user has set', async (header) => {
     const { server, url } = await strict(header, header === undefined ? (bytes) => bytes : gzip)
     const models = { 'claude-opus-5-5': { binding: 'none' as const }, 'claude-sonnet-4-5': { binding: 'none' as const } }

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { AnswerReader } from './answer.ts'
 import type { Answered } from './answer.ts'
-import { canDecode, codingsOf, Decoding } from './coding.ts'
+import { canDecode, codingsOf, decoded, Decoding } from './coding.ts'
 import { Gathered } from './gather.ts'
 import { answerFraming, ORIGIN_WIDE, passedOn, trailersOf, transferCodings, valuesOf, withValue } from './headers.ts'
 import type { Api } from './request.ts'
@@ -33,7 +33,7 @@ export interface Answering {
 
 /**
  * Sends an answer on. Resolves when both sides are done with it. An answer that breaks off reaches the client up to there,
- * and then breaks off for it, too.
+ * and its connection breaks off there.
  */
 export function passBack(answer: IncomingMessage, response: ServerResponse, { redirect, isCut }: Answering, watched: Watched | undefined): Promise<Read | undefined> {
   return new Promise((resolve) => {
@@ -94,9 +94,10 @@ function breakOff(response: ServerResponse, answer: IncomingMessage): void {
 /** The part of a refusal that is looked at, in bytes. */
 const LONGEST_REFUSAL = 64 * 1024
 
-/** The text of a refusal. */
+/** The text of a refusal: as its header says, as it came, and unpacked, because a proxy may have changed one without the other. */
 class Refusal {
   readonly #text = new Gathered()
+  readonly #raw = new Gathered()
   readonly #decoding: Decoding | undefined
   readonly #hear: (text: string) => void
 
@@ -107,19 +108,30 @@ class Refusal {
   }
 
   write(bytes: Buffer): void {
+    if (this.#raw.size <= LONGEST_REFUSAL) this.#raw.add(bytes)
     this.#decoding?.write(bytes)
   }
 
   /** Resolves once it has been heard. */
   async end(): Promise<void> {
     await this.#decoding?.end()
-    this.#hear(this.#text.bytes.toString('utf8', 0, LONGEST_REFUSAL))
+    const [text, raw] = [this.#text.bytes, this.#raw.bytes]
+    const unpacked = await Promise.all([text, raw].map((bytes) => (isGzip(bytes) ? decoded(bytes, ['gzip'], LONGEST_UNPACKED).catch(() => NOTHING) : NOTHING)))
+    this.#hear([text, raw, ...unpacked].map((bytes) => bytes.toString('utf8', 0, LONGEST_REFUSAL)).join('\n'))
   }
 
   #add(bytes: Buffer): void {
     this.#text.add(bytes)
     if (this.#text.size > LONGEST_REFUSAL) this.#decoding?.stop()
   }
+}
+
+/** The largest refusal that is unpacked although no header says so, in bytes. */
+const LONGEST_UNPACKED = 1024 * 1024
+
+/** True if bytes begin as gzip does (RFC 1952, 2.3.1). */
+function isGzip(bytes: Buffer): boolean {
+  return bytes[0] === 0x1f && bytes[1] === 0x8b
 }
 
 /** The bill that an answer states. */

@@ -46,13 +46,13 @@ export function canDecode(codings: readonly string[]): boolean {
   return codings.length <= 4 && codings.every((name) => CODINGS.has(name))
 }
 
-/** Decodes a body, its last coding first. Rejects if it is damaged or too large. */
-export async function decoded(bytes: Buffer, codings: readonly string[]): Promise<Buffer> {
+/** Decodes a body, its last coding first. Rejects if it is damaged, or larger than `largest` bytes. */
+export async function decoded(bytes: Buffer, codings: readonly string[], largest = LARGEST_DECODED): Promise<Buffer> {
   let found = bytes
   for (const name of codings.toReversed()) {
     const decode = CODINGS.get(name)?.whole(found[0] ?? 0)
     if (decode === undefined) throw new RangeError(`the coding ${name} is not known`)
-    found = await decode(found, { maxOutputLength: LARGEST_DECODED })
+    found = await decode(found, { maxOutputLength: largest })
   }
   return found
 }
