@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { breakOf, headChanges } from '../../lib/gateway/break.ts'
 import type { SentBefore } from '../../lib/gateway/break.ts'
-import type { GatewayOptions } from '../../lib/gateway/gateway.ts'
+import type { GatewayOptions } from '../../lib/gateway/options.ts'
 import { readRequest } from '../../lib/gateway/request.ts'
 import type { ModelRequest } from '../../lib/gateway/request.ts'
 import { draw } from '../../lib/gateway/page/draw.ts'

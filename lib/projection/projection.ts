@@ -16,6 +16,7 @@ import { fingerprint, guarded } from './identity.ts'
 import { isReplaced, standsFor, withdraw } from './objects.ts'
 import { checkedSession } from './options.ts'
 import type { ProjectedModel, ProjectionOptions } from './options.ts'
+import type { Pass } from './pass.ts'
 import { inPieces } from './pieces.ts'
 import { Reasoning } from './reasoning.ts'
 import { recordedMs, recordOf } from './recorded.ts'
@@ -37,29 +38,6 @@ const LIMIT_MS = 30_000
 const SAID = /^[0-9a-f]{11}$/
 
 const UNKNOWN_MODEL: ProjectedModel = { contextWindow: 0, input: 0, cacheRead: 0, cacheWrite: 0 }
-/** A call of {@link Projection.transform} under way. */
-interface Pass {
-  messages: readonly object[]
-  shape: Shape | undefined
-  /** The table that the call leads to: the old one, or one built anew. */
-  table: Table
-  /** The units that are handed over; undefined until they are known. */
-  fresh: readonly Unit[] | undefined
-  /** True if engine and table agreed before. */
-  wasCertain: boolean
-  /** The same messages for the same model as in the last call: the host tries again, or only counts tokens. */
-  isRepeated: boolean
-  /** Results that the host has reworded. */
-  reworded: ReadonlySet<Part>
-  /** Parts that the host has put into the past, or changed there: no request had them. */
-  unsent: ReadonlySet<Part>
-  /** The names of the places behind the units of `table` and `fresh`. */
-  places: readonly string[]
-  /** When everything recorded of the messages was last sent in the form that the record gives it; undefined if it was not. */
-  sentMs?: number
-  /** An earlier process has sent some of what is recorded before something that the host has changed since. */
-  isChanged?: boolean
-}
 
 /** The projection of one session's messages. Calls run one after the other. */
 export class Projection {
