@@ -18,15 +18,15 @@ use crate::listen::Listener;
 const TABLE: &str = "/proc/self/mountinfo";
 
 /// A thread that tells a listener of the places of mounts, until it is dropped.
-pub(super) struct Mounts {
+pub(super) struct MountWatch {
     /// Readable once the thread is to end.
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Mounts {
+impl MountWatch {
     /// Reports what is mounted or unmounted after this returns. `None` where the system shows no table.
-    pub fn follow(listener: Arc<Listener>) -> Option<Self> {
+    pub fn start(listener: Arc<Listener>) -> Option<Self> {
         let opened = || -> io::Result<Self> {
             let table = MountTable::open()?;
             let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
@@ -40,7 +40,7 @@ impl Mounts {
     }
 }
 
-impl Drop for Mounts {
+impl Drop for MountWatch {
     fn drop(&mut self) {
         // An event's counter takes eight bytes; only a full one would refuse them.
         let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());

@@ -18,7 +18,7 @@ pub(crate) struct Watcher {
     /// Ends when `notify`'s thread has let go of the listener.
     ended: Receiver<()>,
     #[cfg(target_os = "linux")]
-    _mounts: Option<super::mounts::Mounts>,
+    _mounts: Option<super::mounts::MountWatch>,
 }
 
 impl Watcher {
@@ -28,7 +28,7 @@ impl Watcher {
         let (held, ended) = channel();
         // Read before the first watch: later mounts are reported.
         #[cfg(target_os = "linux")]
-        let mounts = super::mounts::Mounts::follow(Arc::clone(&listener));
+        let mounts = super::mounts::MountWatch::start(Arc::clone(&listener));
         let handler = Handler { listener, halves: Halves::default(), _held: held };
         // A link to a large tree must never be walked.
         let config = notify::Config::default().with_follow_symlinks(false);
