@@ -28,7 +28,7 @@ const CONTENT: [string, ShapeName, object, number][] = [
   ['code that OpenAI runs', 'openai-responses', { type: 'code_interpreter_call', id: 'c', container_id: '', code: '', outputs: [{ type: 'logs', logs: LONG }] }, LONG.length],
   ['a tool of a remote server', 'openai-responses', { type: 'mcp_call', id: 'm', name: '', arguments: '', output: LONG }, LONG.length],
   ['an image that OpenAI has made', 'openai-responses', { type: 'image_generation_call', id: 'i', result: PNG }, 4_800],
-  ['a call of a form of its own', 'openai-responses', { type: 'shell_call', id: 's', call_id: 'c', action: { commands: [LONG] } }, LONG.length],
+  ['a call in another form', 'openai-responses', { type: 'shell_call', id: 's', call_id: 'c', action: { commands: [LONG] } }, LONG.length],
   ['a text with citations', 'openai-responses', { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: LONG, annotations: [{ type: 'url_citation', url: 'u' }] }] }, LONG.length + 1],
   ['a result with an image', 'openai-responses', { type: 'function_call_output', call_id: 'c', output: [{ type: 'input_image', image_url: `data:image/png;base64,${PNG}` }] }, 4_800],
   ['code that Google runs', 'gemini', model({ executableCode: { language: '', code: LONG } }), LONG.length],

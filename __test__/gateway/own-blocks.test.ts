@@ -61,7 +61,7 @@ const IMAGE = { type: 'image', source: { type: 'base64', media_type: 'image/png'
 const PAPER = { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: Buffer.from('pdf'.repeat(4000)).toString('base64') }, citations: { enabled: true } }
 const document = (n: number) => ({ type: 'document', source: { type: 'text', media_type: 'text/plain', data: words(`document ${n}`, 60) }, title: `d${n}`, citations: { enabled: true } })
 
-/** What the client's tools answer. */
+/** The answers of the client's tools. */
 function run(name: string, args: any): string | object[] {
   if (name === 'ToolSearch') return [{ type: 'tool_reference', tool_name: args.query }]
   if (name.startsWith('late')) return long(`${name} ${args.n}`)
@@ -144,7 +144,7 @@ describe('in Anthropic’s format', () => {
     expect(server.requests[3]!.raw.toString()).toContain('stale id=')
   })
 
-  test('a turn that the provider has paused goes on without a notice behind it', async () => {
+  test('a turn that the provider has paused continues without a notice behind it', async () => {
     const path = join(folder(), 'a.ts')
     writeFileSync(path, 'const a = 1\n'.repeat(40))
     const parts: Part[][] = [[call('Read', { file_path: path })], [search(1)], [searched(1), cited(1, 2)]]

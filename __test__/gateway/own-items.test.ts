@@ -57,11 +57,11 @@ const ITEMS: Record<string, Step[]> = {
   'a tool of a remote server': [(n) => [raw({ id: `mcp_${n}`, type: 'mcp_call', server_label: 's', name: 'ask', arguments: '{}', output: words(`answer ${n}`, 60), error: null }), shell(`mcp${n}`)]],
   'an image that OpenAI has made': [(n) => [raw({ id: `ig_${n}`, type: 'image_generation_call', status: 'completed', result: Buffer.from(`png ${n} `.repeat(500)).toString('base64') }), shell(`image${n}`)]],
   'tools that OpenAI has looked up': [(n) => [raw({ id: `tsc_${n}`, type: 'tool_search_call', execution: 'server', call_id: null, status: 'completed', arguments: { paths: ['late'] } }), raw({ id: `tso_${n}`, type: 'tool_search_output', execution: 'server', call_id: null, status: 'completed', tools: [{ type: 'function', name: 'late', description: words('late', 20), parameters: { type: 'object' } }] }), shell(`late${n}`)]],
-  'a shell of the client with a call of its own form': [(n) => [{ thinking: `hm ${n}` }, raw({ id: `sh_${n}`, type: 'shell_call', call_id: `call_sh_${n}`, status: 'completed', action: { commands: [words(`ls ${n}`, 20)] } })], (n) => [shell(`after${n}`)]],
+  'a shell of the client with a call in another form': [(n) => [{ thinking: `hm ${n}` }, raw({ id: `sh_${n}`, type: 'shell_call', call_id: `call_sh_${n}`, status: 'completed', action: { commands: [words(`ls ${n}`, 20)] } })], (n) => [shell(`after${n}`)]],
 }
 
 test.each([...Object.keys(ITEMS), 'all of them'])('in OpenAI’s responses: %s', async (kind) => {
-  const server = await startModelServer(model(ITEMS, ({ role, json }) => role === 'tool' || json.includes('"shell_call_output"') || json.includes('go on')))
+  const server = await startModelServer(model(ITEMS, ({ role, json }) => role === 'tool' || json.includes('"shell_call_output"') || json.includes('continue')))
   const { gateway } = await gatewayTo(server.url)
   const tools = ['shell', 'mcp__context__activate'].map((name) => ({ type: 'function', name, parameters: { type: 'object' } }))
   const loop = new PlainLoop({ server: { url: gateway.url.replace(/\/anthropic$/, '/openai') }, api: 'openai-responses', model: 'gpt-5.1', run: (_, args) => long(args.command), body: { tools }, headers: { 'user-agent': 'codex_exec/0.169.0', 'thread-id': 'thread-1' } })
@@ -71,7 +71,7 @@ test.each([...Object.keys(ITEMS), 'all of them'])('in OpenAI’s responses: %s',
     await loop.resume()
     const { type, call_id: id } = loop.messages.at(-1)
     if (type === 'shell_call') loop.messages.push({ type: 'shell_call_output', call_id: id, output: [{ stdout: words('listed', 40), stderr: '', outcome: { type: 'exit', exit_code: 0 } }] })
-    else if (loop.messages.at(-1).id === `msg_cited_${n}`) loop.messages.push({ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'go on' }] })
+    else if (loop.messages.at(-1).id === `msg_cited_${n}`) loop.messages.push({ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'continue' }] })
     else continue
     await loop.resume()
   }
