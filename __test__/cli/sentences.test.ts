@@ -1,5 +1,5 @@
 /** The answer to a mistake: one sentence that says what was given and what to do, without a code of the system. */
-import { writeFileSync } from 'node:fs'
+import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { ContextManager } from '../../lib/index.ts'
@@ -11,7 +11,9 @@ afterEach(cleanUp)
 test('every mistake has its sentence', async () => {
   const folder = temporaryFolder()
   const [store, junk, nowhere] = [join(folder, 'context.db'), join(folder, 'junk.txt'), join(folder, 'no', 'x')]
+  const [circle, long] = [join(folder, 'circle.db'), join(folder, 'a'.repeat(300))]
   writeFileSync(junk, 'junk\n')
+  symlinkSync(circle, circle)
   const manager = await ContextManager.open({ sessionId: 'first', cwd: folder, store: { kind: 'sqlite', path: store }, watch: false })
   await manager.appendTurn({ role: 'user', content: 'mend it' })
   await manager.close()
@@ -25,6 +27,9 @@ test('every mistake has its sentence', async () => {
     [['sessions', 'extra'], 2, `sessions takes options only, not 'extra'; "pi-context-manager sessions --help" explains the command`],
     [['limits', '--older-than'], 2, '--older-than needs a value; "pi-context-manager limits --help" explains the command'],
     [['sessions', '--store', nowhere], 2, `there is no store at ${nowhere}; check the path`],
+    [['sessions', '--store', join(junk, 'x')], 2, `there is no store at ${join(junk, 'x')}; check the path`],
+    [['sessions', '--store', circle], 2, `${circle} can't be opened: too many symbolic links encountered`],
+    [['log', '--store', long, 'x'], 2, `${long} can't be opened: name too long`],
     [['sessions', '--store', junk], 2, 'the store is damaged: the file is not a context store, or its first page is damaged'],
     [['show', '--store', store, 'absent'], 1, `${store} has no object absent, nor a file ${join(process.cwd(), 'absent')}; "search" shows IDs and paths`],
     ...(['show', 'log'] as const).map((name): (typeof cases)[number] => [[name, '--store', store, 'AF3'], 2, 'AF3 is too short for a name; give at least four of its digits']),

@@ -1,10 +1,10 @@
 /** The store that a command uses. */
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { StoreOptions } from '../../index.js'
 import { addressesIn, canWrite, copied, defaultStorePath, isAddress, journalOf, shownUrl, withFolder } from '../core/index.ts'
 import { billsFile } from '../gateway/index.ts'
-import { UsageError } from '../ui/index.ts'
+import { reasonOf, UsageError } from '../ui/index.ts'
 
 /** A store, and its name for people. */
 export interface NamedStore {
@@ -30,11 +30,21 @@ export function storeOf(text: string | undefined, mayBeNew = false): NamedStore 
     throw new UsageError(`${name} is not the address of an XTDB node; write it as http://host:port`)
   }
   const path = resolve(text ?? process.env['CONTEXT_STORE_PATH'] ?? defaultStorePath())
-  if (!mayBeNew && !existsSync(path)) {
+  if (!mayBeNew && !isThere(path)) {
     const hint = text === undefined ? '; the first session of Pi or of the gateway creates it, and --store names another one' : '; check the path'
     throw new UsageError(`there is no store at ${path}${hint}`)
   }
   return { options: { kind: 'sqlite', path }, name: path }
+}
+
+/** True if there is a file. Throws a {@link UsageError} with the system's reason if that can't be seen. */
+function isThere(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) !== undefined
+  } catch (error) {
+    if ((error as { code?: string }).code === 'ENOTDIR') return false
+    throw new UsageError(`${path} can't be opened: ${reasonOf(error)}`)
+  }
 }
 
 /** The same, for what the owner erases or removes: on XTDB together with this machine's journal, if there is one. */
