@@ -181,7 +181,7 @@ describe('usage', () => {
     expect(whole.stdout).not.toContain('$')
     const look = { isReadingOver: () => false, isOver: () => false, progress: () => {} }
     const { agents } = await estimated([{ agent: 'Pi', host: 'pi', command: 'pi', path: join(folder, 'sessions') }], undefined, look)
-    expect(agents).toMatchObject([{ calls: 3, onPlan: 3, paid: 0, managed: { paid: 0, saved: 0 }, sample: { sessions: 0 } }])
+    expect(agents).toMatchObject([{ calls: 3, onPlan: { calls: 3, sent: 800_000, without: 1_100_000 }, paid: 0, managed: { paid: 0, saved: 0 }, sample: { sessions: 0 } }])
     // The user changes to a key.
     session(folder, '0199bbbb-2', '/w/shop', [
       call({ id: 'd', parent: null, at: '2026-03-02T10:00:00', input: 100_000 }),
