@@ -23,6 +23,8 @@ export interface StrictOptions {
   account?: 'new' | 'old'
   /** True if a model binds its reasoning. Default: every model does. */
   isBound?: (model: string) => boolean
+  /** True if it knows neither the field that asks for drops nor its beta, as copies of Anthropic's API. */
+  lacksControls?: boolean
 }
 
 /** The losses in some requests. Each block counts once. */
@@ -83,7 +85,7 @@ export class Strict {
         `${first.path}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. ` +
         'Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
     }
-    if (reports(request)) verdict.transformations = verdict.mismatches.map(({ path }) => reportOf(request.api, outcome, path))
+    if (reports(request) && this.#options.lacksControls !== true) verdict.transformations = verdict.mismatches.map(({ path }) => reportOf(request.api, outcome, path))
     return { verdict, sign: (part) => this.#sign(request.api, part, seen) }
   }
 
@@ -96,7 +98,7 @@ export class Strict {
     const refusal =
       asked === undefined
         ? undefined
-        : !reports(request)
+        : !reports(request) || this.#options.lacksControls === true
           ? 'thinking.block_binding: Extra inputs are not permitted'
           : thinking.type === 'disabled'
             ? 'thinking.block_binding is not allowed when thinking is disabled'

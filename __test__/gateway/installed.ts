@@ -57,6 +57,28 @@ export function installed(name: ProgramName): Installed | undefined {
   return /\.m?js$/.test(path) ? { command: findRuntime().node, args: [path], version } : { command: path, args: [], version }
 }
 
+/** The routers that the gateway is tested beside. */
+export type RouterName = 'claude-code-router' | 'litellm'
+
+/** A router's program, installed if need be; undefined where it can't be had, and a line says why. */
+export function installedRouter(name: RouterName): string | undefined {
+  if (!INSTALLS_LONG && ASKED !== '1' && !ASKED.split(',').includes(name)) return skip(name, 'npm run test:gateway installs and runs it')
+  const folder = join(FOLDER, name)
+  const path = name === 'litellm' ? join(folder, 'bin', 'litellm') : join(folder, 'node_modules', '@musistudio/claude-code-router/dist/cli.js')
+  try {
+    if (!existsSync(path) && name === 'litellm') {
+      execFileSync('python3', ['-m', 'venv', folder], { stdio: 'pipe' })
+      execFileSync(join(folder, 'bin', 'pip'), ['install', '--quiet', 'litellm[proxy]'], { stdio: 'pipe', timeout: 900_000 })
+    } else if (!existsSync(path)) {
+      // Newer versions need packages that are not in every registry.
+      installInto(folder, '@musistudio/claude-code-router@2.0.0')
+    }
+    return path
+  } catch (error) {
+    return skip(name, String((error as { stderr?: unknown }).stderr ?? error).slice(0, 200))
+  }
+}
+
 /** Installs a package of the registry into its own folder, without running its scripts. */
 export function installInto(folder: string, spec: string): void {
   mkdirSync(folder, { recursive: true })

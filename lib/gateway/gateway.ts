@@ -26,9 +26,9 @@ import { senderOf } from './identity.ts'
 import type { Sender } from './identity.ts'
 import { BillLedger } from './ledger.ts'
 import { answerMcp } from './mcp.ts'
-import { isAnthropicApi, isBindingRefusal, ObservedBinding } from '../models/index.ts'
+import { askedOf, isAnthropicApi, isBindingRefusal, ObservedBinding } from '../models/index.ts'
 import { Lifetimes } from './lifetime/lifetimes.ts'
-import { modelOf, withBinding } from './models.ts'
+import { isFieldRefusal, modelOf, withBinding } from './models.ts'
 import type { GatewayOptions } from './options.ts'
 import { apiOf, folderOf, listEdit, readRequest } from './request.ts'
 import type { Api, ModelRequest } from './request.ts'
@@ -68,6 +68,8 @@ export class Gateway {
   readonly #tools: GatewayTools
   readonly #holdout: Holdout
   readonly #bills: GatewayBills | undefined
+  /** Origins that have refused the field for bound reasoning. */
+  readonly #unasked = new Set<string>()
   readonly #seen = new ObservedBinding()
   readonly #lifetimes: Lifetimes
   readonly #told = new Set<string>()
@@ -251,7 +253,7 @@ export class Gateway {
     if (response.destroyed) return
     const rest = body.isWhole ? undefined : client
     const outgoing = { target, path, body: edited?.bytes ?? body.bytes, rest, prefix: this.#prefix, ...(edited?.headers === undefined ? {} : { headers: edited.headers }) }
-    const outcome = await exchange(this.#upstream, client, response, outgoing, { api, onRefusal: (text) => this.#refused(edited?.request.model, text) })
+    const outcome = await exchange(this.#upstream, client, response, outgoing, { api, onRefusal: (text) => this.#refused(edited, target, text) })
     if (edited !== undefined) this.#note(edited, outcome)
     if (outcome.failure !== undefined) throw outcome.failure
   }
@@ -274,6 +276,7 @@ export class Gateway {
       return undefined
     }
     if (request === undefined) return undefined
+    if (this.#unasked.has(target.origin)) request.cannotAsk = true
     this.#lifetimes.take(request, target, client.headers)
     try {
       return await this.#formed(client, request, plain, look)
@@ -320,8 +323,16 @@ export class Gateway {
     this.#bills?.add({ at: (this.#options.now ?? Date.now)(), session, folder, model: request.model, ...usages, isHeldOut, ...(sender.isPlan === true && { isPlan: true }), ...this.#lifetimes.noted(conversation, placed?.isAside === true) })
   }
 
-  #refused(model: string | undefined, text: string): void {
-    if (model === undefined || !isBindingRefusal(text)) return
+  #refused(edited: Edited | undefined, target: URL, text: string): void {
+    if (edited === undefined) return
+    const { model, cannotAsk, body } = edited.request
+    if (edited.bytes !== undefined && cannotAsk !== true && askedOf(body) === undefined && isFieldRefusal(text)) {
+      this.#unasked.add(target.origin)
+      // Without the field, the provider refuses reasoning that no longer fits.
+      this.#seen.refused(model)
+      return this.#tell('field', `${target.host} does not take the field that lets a provider drop reasoning; it is no longer sent there, and old reasoning leaves with what has changed before it. The request that was refused can be sent again`)
+    }
+    if (!isBindingRefusal(text)) return
     this.#seen.refused(model)
     this.#tell('binding', `the provider has refused reasoning of ${model} because something before it has changed; from now on nothing changes there within a turn`)
   }

@@ -37,9 +37,14 @@ export function withBinding(request: ModelRequest, body: Fields, headers: string
   return asking === undefined ? { body, headers } : { body: asking, headers: withValue(headers, 'anthropic-beta', withBindingBeta) }
 }
 
+/** True if a provider refuses the field or its beta header: a router, or another provider in Anthropic's format. */
+export function isFieldRefusal(text: string): boolean {
+  return /block_binding|thinking-binding-controls/i.test(text)
+}
+
 /** True if the field may be added to a request: it is one in Anthropic's format with thinking. */
-function mayAsk({ api, body }: ModelRequest): boolean {
-  return api === 'messages' && isFields(body['thinking']) && body['thinking']['type'] !== 'disabled'
+function mayAsk({ api, body, cannotAsk }: ModelRequest): boolean {
+  return cannotAsk !== true && api === 'messages' && isFields(body['thinking']) && body['thinking']['type'] !== 'disabled'
 }
 
 /** True if a cache marker asks for the longer life. */

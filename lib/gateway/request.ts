@@ -26,6 +26,8 @@ export interface ModelRequest {
   canRecall: boolean
   /** True if a tool that is called `activate` and nothing else is ours. */
   isPlainRecall: boolean
+  /** The provider has refused the field that asks it to drop reasoning. */
+  cannotAsk?: true
   /** The lifetime of the conversation at the provider, if its markers ask for another one. */
   lifetime?: CacheLifetime
 }
