@@ -42,7 +42,7 @@ export default {
     },
     {
       name: 'doors',
-      comment: "Import another folder of lib through its index.ts.",
+      comment: 'Import another folder of lib through its index.ts.',
       severity: 'error',
       from: { pathNot: '^__test__/', path: '^(?:lib/([^/]+)|[^/]+)/' },
       to: { path: `^lib/(?:${folders})/`, pathNot: ['^lib/[^/]+/index\\.ts$', '^lib/$1/', ENTRIES] },

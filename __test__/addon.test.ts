@@ -75,9 +75,7 @@ describe('one sentence', () => {
 
   test('where optional dependencies were left out', () => {
     const folder = temporaryFolder('addon-')
-    expect(sentenceOf(folder)).toMatch(
-      new RegExp(`^the native addon of pi-context-manager for ${KEY} is missing because .*npm install --include=optional`),
-    )
+    expect(sentenceOf(folder)).toMatch(new RegExp(`^the native addon of pi-context-manager for ${KEY} is missing because .*npm install --include=optional`))
   })
 
   test('where the platform package is another version', () => {
@@ -87,8 +85,18 @@ describe('one sentence', () => {
   })
 
   test.each<['gnu' | 'musl', string, string, string]>([
-    ['gnu', 'musl', 'x64', 'pi-context-manager-linux-x64-gnu is not installed, only the one for musl, and this machine has glibc; run "npm install pi-context-manager-linux-x64-gnu@1.0.0"'],
-    ['musl', 'gnu', 'x64', 'pi-context-manager-linux-x64-musl is not installed, only the one for glibc, and this machine has musl; run "npm install pi-context-manager-linux-x64-musl@1.0.0"'],
+    [
+      'gnu',
+      'musl',
+      'x64',
+      'pi-context-manager-linux-x64-gnu is not installed, only the one for musl, and this machine has glibc; run "npm install pi-context-manager-linux-x64-gnu@1.0.0"',
+    ],
+    [
+      'musl',
+      'gnu',
+      'x64',
+      'pi-context-manager-linux-x64-musl is not installed, only the one for glibc, and this machine has musl; run "npm install pi-context-manager-linux-x64-musl@1.0.0"',
+    ],
     ['musl', 'gnu', 'arm64', 'pi-context-manager has no prebuilt addon for linux-arm64 with musl, only the one for glibc'],
   ])('for %s where only the package for %s is installed, on %s', (libc, installed, arch, sentence) => {
     const { root } = installation()

@@ -79,7 +79,12 @@ describe.each(stores)('on %s', (kind, store) => {
     // A transaction that is still to come, or is older than the object, is none, however the object is named.
     for (const name of [id, shortName(id)]) {
       expect(await manager.diff(name, one!, two!)).toContain('+gamma\n')
-      for (const [from, to] of [[one!, two! + 1_000], [two! + 1, two!], [0, two!], [one!, Number.MAX_SAFE_INTEGER]] as const) {
+      for (const [from, to] of [
+        [one!, two! + 1_000],
+        [two! + 1, two!],
+        [0, two!],
+        [one!, Number.MAX_SAFE_INTEGER],
+      ] as const) {
         await expect(manager.diff(name, from, to), `${from} to ${to}`).rejects.toMatchObject({ code: 'UNKNOWN_OBJECT' })
       }
     }

@@ -20,7 +20,12 @@ function run(option: LifetimeOption, base: Partial<LifetimeMoment>, steps: reado
     const chosen = own.next(moment, 2 * n + 1)
     prompt = size ?? prompt + written
     const isShort = (chosen ?? moment.asked).conversation === '5m'
-    own.answered({ fiveMinutes: isShort ? written : 0, hour: (isShort ? 0 : written) + (n === 0 && (chosen ?? moment.asked).head === '1h' ? 3_000 : 0), prompt, read: found })
+    own.answered({
+      fiveMinutes: isShort ? written : 0,
+      hour: (isShort ? 0 : written) + (n === 0 && (chosen ?? moment.asked).head === '1h' ? 3_000 : 0),
+      prompt,
+      read: found,
+    })
     return chosen === undefined ? 'client' : `${chosen.head} ${chosen.conversation}${chosen.hourUntil > 0 ? ` until ${chosen.hourUntil}` : ''}`
   })
 }
@@ -34,17 +39,67 @@ describe('the rule of lifetimes', () => {
     ['a client on five minutes stays there without a pause', 'auto', {}, at(0, 1, 5), ['5m 5m', '5m 5m', '5m 5m']],
     ['system and tools get the hour at the first pause, and keep it', 'auto', {}, at(0, 6, 7, 80), ['5m 5m', '1h 5m', '1h 5m', '1h 5m']],
     ['a pause of more than an hour begins no hour', 'auto', {}, at(0, 70, 71), ['5m 5m', '5m 5m', '5m 5m']],
-    ['a large system part waits until it has been saved', 'auto', { systemTokens: 30_000 }, [{ minutes: 0 }, { minutes: 6 }, { minutes: 12, slackTokens: 40_000 }], ['5m 5m', '5m 5m', '1h 5m']],
+    [
+      'a large system part waits until it has been saved',
+      'auto',
+      { systemTokens: 30_000 },
+      [{ minutes: 0 }, { minutes: 6 }, { minutes: 12, slackTokens: 40_000 }],
+      ['5m 5m', '5m 5m', '1h 5m'],
+    ],
     ['a request without markers gets none', 'auto', { asked: { head: undefined, conversation: undefined } }, at(0, 1), ['client', 'client']],
-    ['the lifetime chosen by another process stays until it must have expired', 'auto', { asked: HOUR, isNew: false }, at(0, 10, 75, 76), ['client', 'client', '1h 5m', '1h 5m']],
+    [
+      'the lifetime chosen by another process stays until it must have expired',
+      'auto',
+      { asked: HOUR, isNew: false },
+      at(0, 10, 75, 76),
+      ['client', 'client', '1h 5m', '1h 5m'],
+    ],
     ['client', 'client', { asked: HOUR }, at(0, 1), ['client', 'client']],
     ['5m', '5m', { asked: HOUR }, at(0, 1), ['5m 5m', '5m 5m']],
     ['1h', '1h', {}, at(0, 1), ['1h 1h', '1h 1h']],
-    ['a bound model stays on the hour until five minutes lead, and what was written on it keeps it', 'auto', { asked: HOUR, isBound: true }, at(0, 1, 2, 3, 4).map((step) => ({ ...step, written: 15_000, prompt: 20_000 })), ['1h 1h', '1h 1h', '1h 1h', '1h 5m until 5', '1h 5m until 5']],
-    ['the lead has to pay for what a pause may cost', 'auto', { asked: HOUR, isBound: true }, at(0, 1, 2, 3, 4).map((step) => ({ ...step, written: 15_000, prompt: 60_000 })), ['1h 1h', '1h 1h', '1h 1h', '1h 1h', '1h 1h']],
-    ['a conversation that an hour has kept over a pause speaks for the hour', 'auto', { asked: HOUR, isBound: true }, [...at(0, 1, 2).map((step) => ({ ...step, written: 12_000, prompt: 20_000 })), { minutes: 20, written: 2_000, prompt: 20_000, found: 18_000 }, { minutes: 21 }], ['1h 1h', '1h 1h', '1h 1h', '1h 1h', '1h 1h']],
-    ['one that was lost in spite of the hour speaks against it', 'auto', { asked: HOUR, isBound: true }, [...at(0, 1, 2).map((step) => ({ ...step, written: 12_000, prompt: 20_000 })), { minutes: 20, written: 17_000, prompt: 20_000, found: 3_000 }, { minutes: 21 }], ['1h 1h', '1h 1h', '1h 1h', '1h 1h', '1h 5m until 7']],
-    ['a pause takes the lead away', 'auto', { asked: HOUR, isBound: true }, [{ minutes: 0, written: 30_000 }, { minutes: 20, written: 30_000 }, { minutes: 50 }], ['1h 1h', '1h 1h', '1h 1h']],
+    [
+      'a bound model stays on the hour until five minutes lead, and what was written on it keeps it',
+      'auto',
+      { asked: HOUR, isBound: true },
+      at(0, 1, 2, 3, 4).map((step) => ({ ...step, written: 15_000, prompt: 20_000 })),
+      ['1h 1h', '1h 1h', '1h 1h', '1h 5m until 5', '1h 5m until 5'],
+    ],
+    [
+      'the lead has to pay for what a pause may cost',
+      'auto',
+      { asked: HOUR, isBound: true },
+      at(0, 1, 2, 3, 4).map((step) => ({ ...step, written: 15_000, prompt: 60_000 })),
+      ['1h 1h', '1h 1h', '1h 1h', '1h 1h', '1h 1h'],
+    ],
+    [
+      'a conversation that an hour has kept over a pause speaks for the hour',
+      'auto',
+      { asked: HOUR, isBound: true },
+      [
+        ...at(0, 1, 2).map((step) => ({ ...step, written: 12_000, prompt: 20_000 })),
+        { minutes: 20, written: 2_000, prompt: 20_000, found: 18_000 },
+        { minutes: 21 },
+      ],
+      ['1h 1h', '1h 1h', '1h 1h', '1h 1h', '1h 1h'],
+    ],
+    [
+      'one that was lost in spite of the hour speaks against it',
+      'auto',
+      { asked: HOUR, isBound: true },
+      [
+        ...at(0, 1, 2).map((step) => ({ ...step, written: 12_000, prompt: 20_000 })),
+        { minutes: 20, written: 17_000, prompt: 20_000, found: 3_000 },
+        { minutes: 21 },
+      ],
+      ['1h 1h', '1h 1h', '1h 1h', '1h 1h', '1h 5m until 7'],
+    ],
+    [
+      'a pause takes the lead away',
+      'auto',
+      { asked: HOUR, isBound: true },
+      [{ minutes: 0, written: 30_000 }, { minutes: 20, written: 30_000 }, { minutes: 50 }],
+      ['1h 1h', '1h 1h', '1h 1h'],
+    ],
   ]
   test.each(rows)('%s', (_, option, base, steps, chosen) => {
     expect(run(option, base, steps)).toEqual(chosen)

@@ -55,7 +55,17 @@ test('10,000 random requests keep their markers where they are, and Anthropic ta
 })
 
 test('a marker of an unknown kind stays as it is', () => {
-  const odd = { messages: [{ role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral', ttl: '24h' } }, { type: 'text', text: 'b', cache_control: { type: 'lasting' } }] }] }
+  const odd = {
+    messages: [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'a', cache_control: { type: 'ephemeral', ttl: '24h' } },
+          { type: 'text', text: 'b', cache_control: { type: 'lasting' } },
+        ],
+      },
+    ],
+  }
   expect(lifetimeEdit(odd, { head: '1h', conversation: '1h', hourUntil: 0 })).toBeUndefined()
   expect(askedIn(odd)).toEqual({ head: undefined, conversation: undefined })
 })

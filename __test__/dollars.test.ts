@@ -26,7 +26,9 @@ const OWN = /\$\$\{(?![A-Z_]+\})/
 
 test('no other source writes a dollar sign before a number', () => {
   const root = fileURLToPath(new URL('..', import.meta.url))
-  const sources = ['lib', 'extensions'].flatMap((folder) => readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)))
+  const sources = ['lib', 'extensions'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
+  )
   const own = sources.filter((path) => path.endsWith('.ts') && OWN.test(readFileSync(join(root, path), 'utf8')))
   expect(own).toEqual(['lib/ui/dollars.ts'])
 })

@@ -77,7 +77,13 @@ describe('ledger', () => {
   /** A branch whose last request had 2,000 tokens in plain Pi and 1,000 with us, after we had taken half. */
   function halved(): SavingLedger {
     const ledger = new SavingLedger()
-    ledger.reset([['a', 0], ['b', 4000]], [user('a', 4000), user('b', 4000)])
+    ledger.reset(
+      [
+        ['a', 0],
+        ['b', 4000],
+      ],
+      [user('a', 4000), user('b', 4000)],
+    )
     ledger.sent({ own: 0, plain: 0 }, false)
     ledger.answered({ input: 1000, cacheRead: 0, cacheWrite: 0 }, PRICES)
     expect(ledger.saved).toBe(1000)
@@ -91,8 +97,26 @@ describe('ledger', () => {
     ['the cache was dead', () => {}, false, { input: 1000, cacheRead: 0 }, 1000],
     ['an undo wrote everything again', (ledger) => ledger.edit('a', 4000, true), true, { input: 2000, cacheRead: 0 }, -1800],
     ['an undo in a dead cache', (ledger) => ledger.edit('a', 4000, true), false, { input: 2000, cacheRead: 0 }, 0],
-    ['an undo and a roll, with no call between', (ledger) => { ledger.edit('a', 4000, true); ledger.edit('a', 0, true) }, true, { input: 0, cacheRead: 1000 }, 100],
-    ['a summary in place of everything', (ledger) => { ledger.compacted({ id: 'c', kept: 'b', size: 400, told: 400 }, true, undefined, PRICES, piCompaction(0)); ledger.reset([['s', 400]], [], { id: 'c', kept: 'b', size: 400, told: 400 }) }, true, { input: 100, cacheRead: 0 }, 0],
+    [
+      'an undo and a roll, with no call between',
+      (ledger) => {
+        ledger.edit('a', 4000, true)
+        ledger.edit('a', 0, true)
+      },
+      true,
+      { input: 0, cacheRead: 1000 },
+      100,
+    ],
+    [
+      'a summary in place of everything',
+      (ledger) => {
+        ledger.compacted({ id: 'c', kept: 'b', size: 400, told: 400 }, true, undefined, PRICES, piCompaction(0))
+        ledger.reset([['s', 400]], [], { id: 'c', kept: 'b', size: 400, told: 400 })
+      },
+      true,
+      { input: 100, cacheRead: 0 },
+      0,
+    ],
     ['no usage', () => {}, true, { input: 0, cacheRead: 0 }, 0],
   ])('%s', (_name, change, isAlive, usage, saved) => {
     const ledger = halved()
@@ -108,7 +132,10 @@ describe('ledger', () => {
     const ledger = new SavingLedger()
     ledger.reset([['a', 4000]], [user('a', 8000)])
     ledger.sent({ own: 0, plain: 0 }, false)
-    const tiers = [{ inputTokensAbove: 1500, factor: 3 }, { inputTokensAbove: 3000, factor: 5 }]
+    const tiers = [
+      { inputTokensAbove: 1500, factor: 3 },
+      { inputTokensAbove: 3000, factor: 5 },
+    ]
     ledger.answered({ input: 1000, cacheRead: 0, cacheWrite: 0 }, { input: 2, cacheRead: 0.2, cacheWrite: 2, tiers })
     expect([ledger.saved, ledger.dollars]).toEqual([5000, 0.01])
     ledger.sent({ own: 0, plain: 0 }, false)
@@ -127,7 +154,17 @@ describe('ledger', () => {
 
   test.each<[object, number]>([
     [{ role: 'user', content: 'abc' }, 3],
-    [{ role: 'assistant', content: [{ type: 'text', text: 'ab' }, { type: 'thinking', thinking: 'c' }, { type: 'toolCall', name: 'x', arguments: {} }] }, 6],
+    [
+      {
+        role: 'assistant',
+        content: [
+          { type: 'text', text: 'ab' },
+          { type: 'thinking', thinking: 'c' },
+          { type: 'toolCall', name: 'x', arguments: {} },
+        ],
+      },
+      6,
+    ],
     [{ role: 'toolResult', content: [{ type: 'image', data: 'x' }] }, 4800],
     [{ role: 'compactionSummary', summary: 'ab' }, 2],
     [{ role: 'bashExecution', command: 'ls', output: 'a' }, 3],
@@ -235,14 +272,30 @@ async function asPi(entries: readonly RecordedEntry[], given: Setting): Promise<
       calls += 1
       // The host's account of its cache, as replay keeps it: each call finds all of the request before it.
       const isPrompt = [...shown.values()].at(-1)?.role !== 'toolResult'
-      odds.answered({ at: time, isPrompt, model: MOMENT.model, prompt: 100_000, cached: 100_000, written: 0, systemTokens: given.systemTokens, isChanged: hasRolled, lifetimeMs: cache.lifetimeMs })
+      odds.answered({
+        at: time,
+        isPrompt,
+        model: MOMENT.model,
+        prompt: 100_000,
+        cached: 100_000,
+        written: 0,
+        systemTokens: given.systemTokens,
+        isChanged: hasRolled,
+        lifetimeMs: cache.lifetimeMs,
+      })
       hasRolled = false
     }
     at = time
     let whole = message
     if (message.role === 'toolResult') {
       const [block] = message.content as { type: string; text: string }[]
-      const { header } = await manager.receive({ id: message.toolCallId as string, tool: 'bash', args: { command: `echo ${key.slice(1)}` }, content: block!.text, status: 'ok' })
+      const { header } = await manager.receive({
+        id: message.toolCallId as string,
+        tool: 'bash',
+        args: { command: `echo ${key.slice(1)}` },
+        content: block!.text,
+        status: 'ok',
+      })
       whole = { ...message, content: [{ type: 'text', text: header === undefined ? block!.text : `${header}\n${block!.text}` }] }
     }
     if (message.role === 'assistant') whole = { ...message, timestamp: time }
@@ -293,7 +346,15 @@ test('a second driver of a session is refused, and the first continues', async (
     visible: () => ({ messages: [], recorded: 0 }),
     accepted: () => {},
     call: ({ atUserTurn, rolls }: { atUserTurn: boolean; rolls: boolean }) => ({
-      atUserTurn, rolls, model: '', prices: { input: 0, cacheRead: 0, cacheWrite: 0 }, contextWindow: 0, cacheTtlMs: 1, nowMs: 0, systemTokens: 0, onlyAtUserTurn: false,
+      atUserTurn,
+      rolls,
+      model: '',
+      prices: { input: 0, cacheRead: 0, cacheWrite: 0 },
+      contextWindow: 0,
+      cacheTtlMs: 1,
+      nowMs: 0,
+      systemTokens: 0,
+      onlyAtUserTurn: false,
     }),
     mayRoll: () => false,
   }

@@ -23,21 +23,41 @@ type Messages = Record<string, unknown>[]
 const SHAPES: Record<string, Messages> = {
   pi: [
     { role: 'user', content: TEXTS.prompt, timestamp: 1 },
-    { role: 'assistant', content: [{ type: 'thinking', thinking: TEXTS.reasoning }, { type: 'text', text: TEXTS.answer }, { type: 'toolCall', id: 'c1', name: 'bash', arguments: { command: TEXTS.argument } }], timestamp: 2 },
+    {
+      role: 'assistant',
+      content: [
+        { type: 'thinking', thinking: TEXTS.reasoning },
+        { type: 'text', text: TEXTS.answer },
+        { type: 'toolCall', id: 'c1', name: 'bash', arguments: { command: TEXTS.argument } },
+      ],
+      timestamp: 2,
+    },
     { role: 'toolResult', toolCallId: 'c1', toolName: 'bash', content: [{ type: 'text', text: TEXTS.output }], isError: false, timestamp: 3 },
     { role: 'assistant', content: [{ type: 'text', text: TEXTS.short }], timestamp: 4 },
     { role: 'user', content: [{ type: 'text', text: TEXTS.long }], timestamp: 5 },
   ],
   anthropic: [
     { role: 'user', content: TEXTS.prompt },
-    { role: 'assistant', content: [{ type: 'thinking', thinking: TEXTS.reasoning, signature: 's' }, { type: 'text', text: TEXTS.answer }, { type: 'tool_use', id: 'c1', name: 'bash', input: { command: TEXTS.argument } }] },
+    {
+      role: 'assistant',
+      content: [
+        { type: 'thinking', thinking: TEXTS.reasoning, signature: 's' },
+        { type: 'text', text: TEXTS.answer },
+        { type: 'tool_use', id: 'c1', name: 'bash', input: { command: TEXTS.argument } },
+      ],
+    },
     { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c1', content: TEXTS.output }] },
     { role: 'assistant', content: [{ type: 'text', text: TEXTS.short }] },
     { role: 'user', content: [{ type: 'text', text: TEXTS.long }] },
   ],
   openai: [
     { role: 'user', content: TEXTS.prompt },
-    { role: 'assistant', content: TEXTS.answer, reasoning_content: TEXTS.reasoning, tool_calls: [{ id: 'c1', type: 'function', function: { name: 'bash', arguments: JSON.stringify({ command: TEXTS.argument }) } }] },
+    {
+      role: 'assistant',
+      content: TEXTS.answer,
+      reasoning_content: TEXTS.reasoning,
+      tool_calls: [{ id: 'c1', type: 'function', function: { name: 'bash', arguments: JSON.stringify({ command: TEXTS.argument }) } }],
+    },
     { role: 'tool', tool_call_id: 'c1', content: TEXTS.output },
     { role: 'assistant', content: TEXTS.short },
     { role: 'user', content: TEXTS.long },
@@ -130,7 +150,10 @@ describe.each(Object.entries(SHAPES))('a host with messages of %s', (_, messages
     const folder = temporaryFolder('forgotten-')
     const [path, elsewhere, file] = [join(folder, 'context.db'), join(folder, 'elsewhere.db'), join(folder, 'export.jsonl')]
     const renamed = JSON.parse(JSON.stringify(messages).replaceAll('"c1"', '"c2"')) as Messages
-    for (const [place, session, said] of [[path, 's', messages], [elsewhere, 'other', renamed]] as const) {
+    for (const [place, session, said] of [
+      [path, 's', messages],
+      [elsewhere, 'other', renamed],
+    ] as const) {
       const manager = await open(folder, place, session)
       await manager.transformContext([...said])
       await manager.close()
@@ -152,7 +175,10 @@ describe.each(Object.entries(SHAPES))('a host with messages of %s', (_, messages
 test('a conversation without calls does not grow when it is forgotten again and again', async () => {
   const folder = temporaryFolder('forgotten-')
   const path = join(folder, 'context.db')
-  const talk: Messages = [1, 2, 3].flatMap((n) => [{ role: 'user', content: `${TEXTS.prompt} ${n}` }, { role: 'assistant', content: `${TEXTS.answer} ${n}` }])
+  const talk: Messages = [1, 2, 3].flatMap((n) => [
+    { role: 'user', content: `${TEXTS.prompt} ${n}` },
+    { role: 'assistant', content: `${TEXTS.answer} ${n}` },
+  ])
   for (let restart = 0; restart < 4; restart += 1) {
     const manager = await open(folder, path)
     expect(JSON.stringify(await manager.transformContext(talk))).toContain(TEXTS.prompt)

@@ -39,10 +39,7 @@ describe('documents', () => {
     const { agentPrefix, canonicalPrefix } = hashes.mount
     if (make.type === 'file') {
       const path = agentPrefix + make.path!.slice(canonicalPrefix.length)
-      const [id] =
-        make.text === null
-          ? (await manager.discover([path])).map((result) => result.id)
-          : [(await manager.indexFile(path, make.text)).id]
+      const [id] = make.text === null ? (await manager.discover([path])).map((result) => result.id) : [(await manager.indexFile(path, make.text)).id]
       expect(id).toBe(document['xt/id'])
     } else if (make.type === 'toolcall') {
       const { type: _, ...call } = make

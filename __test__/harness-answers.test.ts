@@ -26,13 +26,22 @@ const HOSTS: Record<string, (round: number) => object[][]> = {
   'two texts, then a call': (n) => [[said(`one ${n}`)], [said(`two ${n}`)], called(`c${n}`)],
   'equal texts, then a call': (n) => [[said('yes')], [said('yes')], called(`c${n}`)],
   'a text, then a text with a call': (n) => [[said(`text ${n}`)], [said(`more ${n}`), ...called(`c${n}`)]],
-  'reasoning each time': (n) => [[thought(`a${n}`), said(`text ${n}`)], [thought(`b${n}`), ...called(`c${n}`)]],
+  'reasoning each time': (n) => [
+    [thought(`a${n}`), said(`text ${n}`)],
+    [thought(`b${n}`), ...called(`c${n}`)],
+  ],
   'a text in one field': (n) => [[{ role: 'assistant', content: `text ${n}` }], called(`c${n}`)],
   'the names of the Agents SDK': (n) => [
     [{ type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: `text ${n}` }] }],
     [
       { type: 'function_call', callId: `c${n}`, name: 'bash', arguments: '{}', status: 'completed' },
-      { type: 'function_call_result', callId: `c${n}`, name: 'bash', status: 'completed', output: { type: 'text', text: `c${n}\n${'a line of some output\n'.repeat(400)}` } },
+      {
+        type: 'function_call_result',
+        callId: `c${n}`,
+        name: 'bash',
+        status: 'completed',
+        output: { type: 'text', text: `c${n}\n${'a line of some output\n'.repeat(400)}` },
+      },
     ],
   ],
   'IDs that are used again': (n) => {
@@ -45,7 +54,7 @@ const HOSTS: Record<string, (round: number) => object[][]> = {
 
 const HAPPENINGS: Record<string, (host: LastingHost) => Promise<void>> = {
   'starts anew': (host) => host.restart(),
-  'forks': (host) => host.fork(),
+  forks: (host) => host.fork(),
   'changes the first prompt': async ({ messages }) => void (messages[0] = { role: 'user', content: 'begin, on another day' }),
   'starts anew and changes the first prompt': async (host) => {
     await host.restart()
@@ -56,7 +65,9 @@ const HAPPENINGS: Record<string, (host: LastingHost) => Promise<void>> = {
     messages[at] = said('another text')
   },
   'starts anew after a change of a text before calls': async (host) => {
-    const at = host.messages.findLastIndex((one, place) => JSON.stringify(one).includes('"assistant"') && JSON.stringify(host.messages[place + 1]).includes('"function_call"'))
+    const at = host.messages.findLastIndex(
+      (one, place) => JSON.stringify(one).includes('"assistant"') && JSON.stringify(host.messages[place + 1]).includes('"function_call"'),
+    )
     host.messages[at] = said('another text')
     await host.send()
     await host.restart()

@@ -139,7 +139,13 @@ test.each(some([9, 10, 11, 12, 14], 2))('random conversation %i that goes back a
   const open = { cwd: folder(), stay: SOON, store: { kind: 'sqlite', path: `${folder()}/store.db` } as const, sessionId: 's' }
   let rolls = 0
   const projected = (manager: ContextManager, sentMs?: number) =>
-    new Projection(manager, { shortens: true, systemTokens: 3000, model: { ...PRICES, name }, onRoll: () => (rolls += 1), ...(sentMs === undefined ? {} : { sentMs }) })
+    new Projection(manager, {
+      shortens: true,
+      systemTokens: 3000,
+      model: { ...PRICES, name },
+      onRoll: () => (rolls += 1),
+      ...(sentMs === undefined ? {} : { sentMs }),
+    })
   let manager = await opened(open)
   let projection = projected(manager)
   let last = { raw: [] as string[], sent: [] as string[], rolls: 0 }

@@ -44,6 +44,10 @@ describe.each(shapes)('%s', (shape) => {
     await manager.transformContext(write(...steps(name)))
     await manager.transformContext(write(...steps('renamed'), { text: 'done', calls: [] }))
     const all = await manager.query({ type: 'toolcall' })
-    expect(all.map(({ tool, content }) => `${String(tool)}: ${String(content)}`)).toEqual([`${name}: a list of files`, `${name}: another list`, 'renamed: a list of files'])
+    expect(all.map(({ tool, content }) => `${String(tool)}: ${String(content)}`)).toEqual([
+      `${name}: a list of files`,
+      `${name}: another list`,
+      'renamed: a list of files',
+    ])
   })
 })

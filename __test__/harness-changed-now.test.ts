@@ -15,7 +15,11 @@ test.each([
 ])('%s tells of a change that another program made just before it', async (_name, step) => {
   const cwd = folder()
   const manager = await opened({ cwd, store: sqlite(), watch: true })
-  const projection = new Projection(manager, { shape: 'openai-chat', model: { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }, onWarning: (warning) => expect.unreachable(warning) })
+  const projection = new Projection(manager, {
+    shape: 'openai-chat',
+    model: { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 },
+    onWarning: (warning) => expect.unreachable(warning),
+  })
   write(cwd, 'a.txt', 'text 0\n')
   const messages: object[] = written['openai-chat']({ user: 'read it' }, 1)
   messages.push(...written['openai-chat']({ calls: [{ id: 'read', name: 'read', args: { path: 'a.txt' }, output: 'text 0\n' }] }, 1))

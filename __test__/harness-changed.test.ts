@@ -36,12 +36,20 @@ const edits: [name: string, edit: Edit][] = [
 ]
 
 /** Plays a conversation in two processes: the host edits a call before the second one. Returns the calls that its IDs bring back. */
-async function played(shape: (typeof shapes)[number], edit: Edit, rounds: { before: number; at: number; hasIds?: boolean; isRestarted?: boolean }, args: Record<string, unknown> = ARGS): Promise<{ steps: Step[]; back: ObjectDocument[]; recorded: number; withheld: unknown[] }> {
+async function played(
+  shape: (typeof shapes)[number],
+  edit: Edit,
+  rounds: { before: number; at: number; hasIds?: boolean; isRestarted?: boolean },
+  args: Record<string, unknown> = ARGS,
+): Promise<{ steps: Step[]; back: ObjectDocument[]; recorded: number; withheld: unknown[] }> {
   const [cwd, store]: [string, StoreOptions] = [folder(), sqlite()]
   let now = 0
   const start = async () => {
     const manager = await ContextManager.open({ sessionId: 's', cwd, store, filesystemId: FILESYSTEM, watch: false })
-    return { manager, projection: new Projection(manager, { shape, model: MODEL, shortens: true, now: () => now, onWarning: (warning) => expect.unreachable(warning) }) }
+    return {
+      manager,
+      projection: new Projection(manager, { shape, model: MODEL, shortens: true, now: () => now, onWarning: (warning) => expect.unreachable(warning) }),
+    }
   }
   const steps: Step[] = []
   const pass = ({ projection }: { projection: Projection }): Promise<object[]> => {
@@ -87,7 +95,10 @@ const argsIn = (steps: readonly Step[]): unknown[] => steps.flatMap((step) => ('
 
 describe.each(some(shapes, 2))('changed while no process ran: %s', (shape) => {
   test.each(edits)('%s', async (_, edit) => {
-    for (const rounds of [{ before: 3, at: 2 }, { before: 5, at: 1 }]) {
+    for (const rounds of [
+      { before: 3, at: 2 },
+      { before: 5, at: 1 },
+    ]) {
       const { steps, back, recorded, withheld } = await played(shape, edit, rounds)
       expect(back.length).toBeGreaterThan(1)
       for (const { args } of back) expect(argsIn(steps)).toContainEqual(args)
@@ -113,7 +124,12 @@ describe.each(some(shapes, 2))('changed while no process ran: %s', (shape) => {
 describe('calls of Gemini without IDs, which are named by what they ask and what they got', () => {
   const more: [string, Edit][] = [...edits, ['its output', (call) => ({ ...call, output: lines('redacted') })]]
 
-  test.each(some(more.flatMap(([name, edit]) => [true, false].map((isRestarted) => [name, isRestarted, edit] as const)), 3))('%s is changed; another process: %s', async (_, isRestarted, edit) => {
+  test.each(
+    some(
+      more.flatMap(([name, edit]) => [true, false].map((isRestarted) => [name, isRestarted, edit] as const)),
+      3,
+    ),
+  )('%s is changed; another process: %s', async (_, isRestarted, edit) => {
     const { steps, back } = await played('gemini', edit, { before: 4, at: 1, hasIds: false, isRestarted })
     expect(back.length).toBeGreaterThan(1)
     const calls = steps.flatMap((step) => ('calls' in step ? step.calls.map(({ args, output }) => ({ args, output })) : []))
@@ -141,9 +157,21 @@ describe('the recorded arguments of a call', () => {
     [true, 'one that is undefined', () => ({ now: { ...recorded, other: undefined } })],
     [true, 'nested too deeply to be recorded as they are', () => ({ args: { deep: JSON.stringify({ a: [1] }) }, now: { deep: { a: [1] } } })],
     [true, 'a forgotten text', () => ({ args: { content: 'a [erased] c' }, now: { content: 'a b c' } })],
-    [true, 'a secret, which the record does not have', () => ({ args: { content: 'key [redacted: aws-access-token] end' }, now: { content: 'key AKIA end' }, redacted: true })],
-    [true, 'a secret of several lines', () => ({ args: { content: 'key [redacted: private-key]\n\n end' }, now: { content: 'key a\nb\nc end' }, redacted: true })],
-    [false, 'another text beside a secret', () => ({ args: { content: 'key [redacted: aws-access-token] end' }, now: { content: 'none AKIA end' }, redacted: true })],
+    [
+      true,
+      'a secret, which the record does not have',
+      () => ({ args: { content: 'key [redacted: aws-access-token] end' }, now: { content: 'key AKIA end' }, redacted: true }),
+    ],
+    [
+      true,
+      'a secret of several lines',
+      () => ({ args: { content: 'key [redacted: private-key]\n\n end' }, now: { content: 'key a\nb\nc end' }, redacted: true }),
+    ],
+    [
+      false,
+      'another text beside a secret',
+      () => ({ args: { content: 'key [redacted: aws-access-token] end' }, now: { content: 'none AKIA end' }, redacted: true }),
+    ],
     [false, 'words that look like a mark of a secret', () => ({ args: { content: 'key [redacted: x] end' }, now: { content: 'key AKIA end' } })],
   ])('%s: %s', async (isSame, _, given) => {
     const manager = await opened({ cwd: folder() })

@@ -52,7 +52,12 @@ const OWN: Record<string, { shape: Shape; write(step: Step): object[] }> = {
                 { type: 'step-start' },
                 { type: 'reasoning', text: step.reasoning, metadata: { anthropic: { signature: 'signed' } } },
                 { type: 'text', text: step.text },
-                ...step.calls.map(({ id, name, args, output }) => ({ type: 'tool', callID: id, tool: name, state: { status: 'completed', input: args, output } })),
+                ...step.calls.map(({ id, name, args, output }) => ({
+                  type: 'tool',
+                  callID: id,
+                  tool: name,
+                  state: { status: 'completed', input: args, output },
+                })),
               ],
             },
           ],
@@ -67,7 +72,7 @@ const ALL: [string, Shape, (step: Step) => object[]][] = [
 /** Every part of some messages, with a way to write them with edits of parts by their number among all. */
 function parted(shape: Shape, messages: readonly object[]) {
   const readings: { given: object[]; parts: readonly any[]; first: number }[] = []
-  for (let at = 0, first = 0; at < messages.length; ) {
+  for (let at = 0, first = 0; at < messages.length;) {
     const { size, parts } = shape.read(messages, at)
     readings.push({ given: messages.slice(at, at + size), parts, first })
     at += size
@@ -85,7 +90,11 @@ function parted(shape: Shape, messages: readonly object[]) {
 const blockOf = (part: { content: { type: string; text?: string }[] }, text: string): number => part.content.findIndex((block) => block.text === text)
 /** Returns the content of sent messages: for LangChain's instances, the fields that their provider's adapter reads. */
 const words = (messages: readonly any[]): string =>
-  JSON.stringify(messages.map((one) => (one.getType === undefined ? one : { type: one.getType(), id: one.id, content: one.content, calls: one.tool_calls, of: one.tool_call_id })))
+  JSON.stringify(
+    messages.map((one) =>
+      one.getType === undefined ? one : { type: one.getType(), id: one.id, content: one.content, calls: one.tool_calls, of: one.tool_call_id },
+    ),
+  )
 
 describe.each(ALL)('%s', (_, shape, write) => {
   test('without an edit nothing changes', () => {
@@ -109,7 +118,11 @@ describe.each(ALL)('%s', (_, shape, write) => {
   test('arguments and a text at once', () => {
     const messages = write(STEP)
     const { parts, write: put } = parted(shape, messages)
-    const edit: PartEdit = { kind: 'message', calls: [{ callId: 'c0', position: 0, args: { path: 'a' } }], texts: [{ block: blockOf(parts[0], 'a long answer'), text: 'short' }] }
+    const edit: PartEdit = {
+      kind: 'message',
+      calls: [{ callId: 'c0', position: 0, args: { path: 'a' } }],
+      texts: [{ block: blockOf(parts[0], 'a long answer'), text: 'short' }],
+    }
     const sent = put(new Map([[0, edit]]))
     expect(words(sent)).not.toMatch(/all of it|a long answer/)
     expect(words(sent)).toMatch(/short/)
@@ -117,12 +130,22 @@ describe.each(ALL)('%s', (_, shape, write) => {
   })
 
   test('arguments keep the order of the model', () => {
-    const own = { path: 'a', edits: [{ oldText: 'long 1', newText: 'x' }, { oldText: 'long 2', newText: 'y' }], dryRun: { b: 1, a: [{ d: 1, c: 'long 3' }] } }
+    const own = {
+      path: 'a',
+      edits: [
+        { oldText: 'long 1', newText: 'x' },
+        { oldText: 'long 2', newText: 'y' },
+      ],
+      dryRun: { b: 1, a: [{ d: 1, c: 'long 3' }] },
+    }
     const step: Step = { ...(STEP as Step & object), calls: [{ id: 'c0', name: 'multiedit', args: own, output: 'done' }, ...(STEP as any).calls.slice(1)] }
     // The engine gives them in the order of its record, which is that of the alphabet.
     const args = {
       dryRun: { a: [{ c: 'short 3', d: 1 }], b: 1 },
-      edits: [{ newText: 'x', oldText: 'short 1' }, { newText: 'y', oldText: 'short 2' }],
+      edits: [
+        { newText: 'x', oldText: 'short 1' },
+        { newText: 'y', oldText: 'short 2' },
+      ],
       path: 'a',
     }
     const { write: put } = parted(shape, write(step))
@@ -165,7 +188,15 @@ test('Anthropic: a user message after results is shortened there, and a result t
     [1, { kind: 'gone' }],
     [2, { kind: 'message', calls: [], texts: [{ block: 1, text: 'short' }] }],
   ])
-  expect(put(edits)).toEqual([{ role: 'user', content: [{ type: 'text', text: 'first' }, { type: 'text', text: 'short' }] }])
+  expect(put(edits)).toEqual([
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'first' },
+        { type: 'text', text: 'short' },
+      ],
+    },
+  ])
 })
 
 test('OpenCode’s file tools: the engine has its own words for their arguments, the model sees those that it gave', () => {
@@ -175,11 +206,19 @@ test('OpenCode’s file tools: the engine has its own words for their arguments,
   const message = { info: { id: 'm', role: 'assistant', sessionID: 's' }, parts: Object.entries(inputs).map(([name, input]) => tool(name, input)) }
   const { parts, write } = parted(shape, [message])
   expect(parts[0].content.map(({ arguments: given }: any) => given)).toEqual(Object.values(inputs))
-  expect(parts[0].content.map((block: any) => block.engineArguments)).toEqual([{ path: 'a', content: 'long' }, { path: 'b', oldText: 'c', newText: 'd' }, undefined])
+  expect(parts[0].content.map((block: any) => block.engineArguments)).toEqual([
+    { path: 'a', content: 'long' },
+    { path: 'b', oldText: 'c', newText: 'd' },
+    undefined,
+  ])
   const args = [{ path: 'a', content: 'short' }, { path: 'b', oldText: 'x', newText: 'y' }, { path: 'z' }]
   const calls = Object.keys(inputs).map((callId, position) => ({ callId, position, args: args[position]! }))
   const [sent] = write(new Map([[0, { kind: 'message', calls, texts: [] }]]))
-  expect(sent.parts.map(({ state }: any) => state.input)).toEqual([{ filePath: 'a', content: 'short' }, { filePath: 'b', oldString: 'x', newString: 'y' }, { path: 'z' }])
+  expect(sent.parts.map(({ state }: any) => state.input)).toEqual([
+    { filePath: 'a', content: 'short' },
+    { filePath: 'b', oldString: 'x', newString: 'y' },
+    { path: 'z' },
+  ])
 })
 
 test('OpenCode’s reads: the lines as the file has them, unless OpenCode shows others', () => {
@@ -191,7 +230,9 @@ test('OpenCode’s reads: the lines as the file has them, unless OpenCode shows 
   })
   const parts = [read('plain', 'one'), read('cut', 'xx... (line truncated to 2000 chars)'), read('altered', 'one'), read('folder', '', 'directory')]
   const message = { info: { id: 'm', role: 'assistant', sessionID: 's' }, parts }
-  const { parts: [answer, ...results] } = opencodeShape((callId) => callId === 'altered').read([message], 0)
+  const {
+    parts: [answer, ...results],
+  } = opencodeShape((callId) => callId === 'altered').read([message], 0)
   expect(results.map(({ lines }) => lines)).toEqual(['one', undefined, undefined, undefined])
   expect(results.map(({ content }) => (content as any)[0].text)).toEqual(parts.map(({ state }) => state.output))
   expect((answer!.content as any[]).map(({ engineArguments }) => engineArguments)).toEqual([{ path: 'a' }, undefined, undefined, undefined])

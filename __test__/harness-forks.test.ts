@@ -23,7 +23,10 @@ describe.each(some(shapes, 2))('%s', (shape) => {
     const start = async (): Promise<void> => {
       const manager = await ContextManager.open({ sessionId: `s${session}`, cwd, store, filesystemId: FILESYSTEM, watch: false })
       onCleanUp(() => manager.close())
-      open = { manager, projection: new Projection(manager, { shape, model: MODEL, shortens: true, now: () => now, onWarning: (warning) => expect.unreachable(warning) }) }
+      open = {
+        manager,
+        projection: new Projection(manager, { shape, model: MODEL, shortens: true, now: () => now, onWarning: (warning) => expect.unreachable(warning) }),
+      }
     }
     const send = async (...added: Step[]): Promise<string[]> => {
       steps.push(...added)
@@ -61,16 +64,22 @@ describe.each(some(shapes, 2))('%s', (shape) => {
 
   const FORKS: [string, (one: Conversation) => Promise<void>][] = [
     ['a fork', (one) => one.fork()],
-    ['a fork in a later process', async (one) => {
-      await one.fork()
-      await one.send({ text: 'yes', calls: [] }, { user: 'in the fork' })
-      await one.restart()
-    }],
-    ['a fork of a fork', async (one) => {
-      await one.fork()
-      await one.send({ text: 'yes', calls: [] }, { user: 'in the fork' })
-      await one.fork()
-    }],
+    [
+      'a fork in a later process',
+      async (one) => {
+        await one.fork()
+        await one.send({ text: 'yes', calls: [] }, { user: 'in the fork' })
+        await one.restart()
+      },
+    ],
+    [
+      'a fork of a fork',
+      async (one) => {
+        await one.fork()
+        await one.send({ text: 'yes', calls: [] }, { user: 'in the fork' })
+        await one.fork()
+      },
+    ],
   ]
 
   test.each(FORKS)('%s', async (_, begin) => {

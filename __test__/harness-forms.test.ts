@@ -154,7 +154,11 @@ test('text taken out of the middle can’t be restored', async () => {
   const manager = await opened({ cwd: folder() })
   const projection = new Projection(manager, { shape: 'openai-chat', shortens: true })
   const long = 'a secret prompt '.repeat(200)
-  const messages: object[] = [{ role: 'user', content: 'one' }, { role: 'assistant', content: 'two' }, { role: 'user', content: long }]
+  const messages: object[] = [
+    { role: 'user', content: 'one' },
+    { role: 'assistant', content: 'two' },
+    { role: 'user', content: long },
+  ]
   messages.push({ role: 'assistant', content: 'three' }, { role: 'user', content: 'four' })
   await projection.transform(messages)
   const id = createHash('sha256').update(long).digest('hex').slice(0, 11)

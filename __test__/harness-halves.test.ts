@@ -39,37 +39,51 @@ test('a value without halves is itself, and one that contains itself ends', () =
   expect(wellFormed(cyclic).text).toBe('a\ufffd')
 })
 
-test.each(shapes.filter((shape) => shape !== 'gemini'))('texts, arguments and outputs with halves collapse and come back, also in later processes: %s', async (shape) => {
-  const [cwd, store] = [folder(), sqlite()]
-  let [now, rolls] = [Date.now(), 0]
-  const open = async (): Promise<{ manager: ContextManager; projection: Projection }> => {
-    const manager = await ContextManager.open({ sessionId: 's', cwd, store, filesystemId: FILESYSTEM, watch: false, stay: { weight: 0.3 } })
-    return { manager, projection: new Projection(manager, { shape, model: MODEL, shortens: true, now: () => now, onRoll: () => (rolls += 1) }) }
-  }
-  let { manager, projection } = await open()
-  const steps: Step[] = [{ user: `begin ${LOW}` }]
-  let before: string[] = []
-  for (let n = 0; n < 16; n += 1) {
-    now += 1_000
-    if (n % 4 === 3) {
-      // Behind a pause the cache is dead, so that everything old leaves.
-      now += 3_600_000
-      steps.push({ text: `answer ${HIGH} ${'word '.repeat(300)}`, calls: [] }, { user: `prompt ${n} ${HIGH} ${'word '.repeat(500)}` })
-      await manager.close()
-      ;({ manager, projection } = await open())
+test.each(shapes.filter((shape) => shape !== 'gemini'))(
+  'texts, arguments and outputs with halves collapse and come back, also in later processes: %s',
+  async (shape) => {
+    const [cwd, store] = [folder(), sqlite()]
+    let [now, rolls] = [Date.now(), 0]
+    const open = async (): Promise<{ manager: ContextManager; projection: Projection }> => {
+      const manager = await ContextManager.open({ sessionId: 's', cwd, store, filesystemId: FILESYSTEM, watch: false, stay: { weight: 0.3 } })
+      return { manager, projection: new Projection(manager, { shape, model: MODEL, shortens: true, now: () => now, onRoll: () => (rolls += 1) }) }
     }
-    steps.push({ calls: [{ id: `c${n}`, name: 'bash', args: { command: `run ${n} ${HIGH} ${'x'.repeat(300)}` }, output: `output ${n} ${HIGH} ${'a line of text '.repeat(150)}${HIGH}${LOW}${HIGH}` }] })
-    const messages = steps.flatMap((step) => written[shape](step, 1))
-    const given = JSON.stringify(messages)
-    const [had, sent] = [rolls, (await projection.transform(messages)).map((message) => JSON.stringify(message))]
-    expect(JSON.stringify(messages)).toBe(given)
-    if (rolls === had) expect(sent.slice(0, before.length)).toEqual(before)
-    before = sent
-  }
-  expect(await manager.query({ type: 'toolcall' })).toHaveLength(16)
-  const ids = new Set([...before.join('').matchAll(/(?:\[collapsed #|(?<![\w])id=)([0-9a-f]{8,})/g)].map((found) => found[1]!))
-  expect(ids.size).toBeGreaterThan(3)
-  const all = new Set(steps.flatMap((step) => ('user' in step ? [step.user] : [step.text, ...step.calls.map(({ output }) => output)])).map((text) => wellFormed(text)))
-  for (const id of ids) expect(all, id).toContain((await recallTexts(manager, { id }))[0])
-  await manager.close()
-})
+    let { manager, projection } = await open()
+    const steps: Step[] = [{ user: `begin ${LOW}` }]
+    let before: string[] = []
+    for (let n = 0; n < 16; n += 1) {
+      now += 1_000
+      if (n % 4 === 3) {
+        // Behind a pause the cache is dead, so that everything old leaves.
+        now += 3_600_000
+        steps.push({ text: `answer ${HIGH} ${'word '.repeat(300)}`, calls: [] }, { user: `prompt ${n} ${HIGH} ${'word '.repeat(500)}` })
+        await manager.close()
+        ;({ manager, projection } = await open())
+      }
+      steps.push({
+        calls: [
+          {
+            id: `c${n}`,
+            name: 'bash',
+            args: { command: `run ${n} ${HIGH} ${'x'.repeat(300)}` },
+            output: `output ${n} ${HIGH} ${'a line of text '.repeat(150)}${HIGH}${LOW}${HIGH}`,
+          },
+        ],
+      })
+      const messages = steps.flatMap((step) => written[shape](step, 1))
+      const given = JSON.stringify(messages)
+      const [had, sent] = [rolls, (await projection.transform(messages)).map((message) => JSON.stringify(message))]
+      expect(JSON.stringify(messages)).toBe(given)
+      if (rolls === had) expect(sent.slice(0, before.length)).toEqual(before)
+      before = sent
+    }
+    expect(await manager.query({ type: 'toolcall' })).toHaveLength(16)
+    const ids = new Set([...before.join('').matchAll(/(?:\[collapsed #|(?<![\w])id=)([0-9a-f]{8,})/g)].map((found) => found[1]!))
+    expect(ids.size).toBeGreaterThan(3)
+    const all = new Set(
+      steps.flatMap((step) => ('user' in step ? [step.user] : [step.text, ...step.calls.map(({ output }) => output)])).map((text) => wellFormed(text)),
+    )
+    for (const id of ids) expect(all, id).toContain((await recallTexts(manager, { id }))[0])
+    await manager.close()
+  },
+)

@@ -31,7 +31,12 @@ describe('fields with the names of inherited properties', () => {
         expect(JSON.stringify(kept)).toBe(JSON.stringify(own))
         expect(likeness(kept, own)).toBe('same')
         expect(fingerprint(kept)).toBe(fingerprint(own))
-        const others = [{}, { args: [{}] }, { args: [having('other', value)] }, ...values.flatMap((other) => [having(name, other), { args: [having(name, other)] }])]
+        const others = [
+          {},
+          { args: [{}] },
+          { args: [having('other', value)] },
+          ...values.flatMap((other) => [having(name, other), { args: [having(name, other)] }]),
+        ]
         for (const other of others) {
           if (JSON.stringify(other) === JSON.stringify(own)) continue
           expect(isEqual(own, other)).toBe(false)
@@ -62,7 +67,11 @@ describe('fields with the names of inherited properties', () => {
     const projection = new Projection(manager, { shape: counting, model: MODEL })
     const messages = written[shape]({ user: 'begin' }, 0)
     for (const [at, name] of INHERITED.entries()) {
-      const step: Step = { calls: [{ id: `call_${at}`, name: 'bash', args: { command: `run ${at}`, ...having(name, { value: at }) } as Record<string, unknown>, output: `output ${at}` }] }
+      const step: Step = {
+        calls: [
+          { id: `call_${at}`, name: 'bash', args: { command: `run ${at}`, ...having(name, { value: at }) } as Record<string, unknown>, output: `output ${at}` },
+        ],
+      }
       messages.push(...written[shape](step, at))
       // The host sends a new copy at each call.
       await projection.transform(messages.map((message) => JSON.parse(JSON.stringify(message))))
@@ -95,7 +104,13 @@ describe.each(some(shapes, 2))('call IDs that come again: %s', (shape) => {
     none: () => ({}),
   }
   const call = (tool: string, words: string): Call => ({ id: 'call_0', name: tool, args: args[tool]!(words), output: output(words) })
-  const pairs = [['custom', 'bash'], ['bash', 'bash'], ['Read', 'Read'], ['bash', 'Bash'], ['none', 'none']] as const
+  const pairs = [
+    ['custom', 'bash'],
+    ['bash', 'bash'],
+    ['Read', 'Read'],
+    ['bash', 'Bash'],
+    ['none', 'none'],
+  ] as const
 
   /** The host's edits of the newest call before it sends the conversation again. */
   const edits: [name: string, edit: (call: Call) => Call][] = [
@@ -137,7 +152,10 @@ describe.each(some(shapes, 2))('call IDs that come again: %s', (shape) => {
 
 describe.each(some(shapes, 2))('messages that a host puts into the past: %s', (shape) => {
   const said = (words: string): string => output(`${words} says`)
-  const call = (words: string): Step => ({ text: said(`model with ${words}`), calls: [{ id: `id_${words}`, name: 'bash', args: { command: words }, output: output(words) }] })
+  const call = (words: string): Step => ({
+    text: said(`model with ${words}`),
+    calls: [{ id: `id_${words}`, name: 'bash', args: { command: words }, output: output(words) }],
+  })
 
   const edits: [name: string, edit: (steps: Step[]) => void][] = [
     ['a prompt is inserted', (steps) => void steps.splice(6, 0, { user: said('new') })],
@@ -146,7 +164,10 @@ describe.each(some(shapes, 2))('messages that a host puts into the past: %s', (s
     ['an answer is inserted', (steps) => void steps.splice(6, 0, { text: said('new'), calls: [] }, { user: 'and' })],
     ['an answer is changed', (steps) => void (steps[8] = { ...(steps[8] as { calls: Call[] }), text: said('new') })],
     ['a call is inserted', (steps) => void steps.splice(6, 0, call('new'))],
-    ['an output is changed', (steps) => void ((steps[8] as { calls: Call[] }).calls[0] = { ...(steps[8] as { calls: Call[] }).calls[0]!, output: output('new') })],
+    [
+      'an output is changed',
+      (steps) => void ((steps[8] as { calls: Call[] }).calls[0] = { ...(steps[8] as { calls: Call[] }).calls[0]!, output: output('new') }),
+    ],
   ]
 
   test.each(edits)('%s: it is sent whole, and its later replacement restores it', async (_, edit) => {

@@ -11,10 +11,17 @@ const REQUEST: CachedRequest = { url: URL, paysByToken: true, model: modelNamed(
 /** A body with a marker at the system prompt and at the end, and perhaps one for the whole request. */
 function body(ttl?: '1h', isWhole = false): any {
   const cache_control = { type: 'ephemeral', ...(ttl && { ttl }) }
-  return { system: [{ type: 'text', text: 's', cache_control }], messages: [{ role: 'user', content: [{ type: 'text', text: 'm', ...(!isWhole && { cache_control }) }] }], ...(isWhole && { cache_control }) }
+  return {
+    system: [{ type: 'text', text: 's', cache_control }],
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'm', ...(!isWhole && { cache_control }) }] }],
+    ...(isWhole && { cache_control }),
+  }
 }
 
-const asked = (one: unknown): string => markersOf(one).map(({ ttl }) => ttl ?? '5m').join(' ')
+const asked = (one: unknown): string =>
+  markersOf(one)
+    .map(({ ttl }) => ttl ?? '5m')
+    .join(' ')
 
 test.each<[string, CacheLifetimes, any, Partial<CachedRequest>, string, number | undefined]>([
   ['a client on an hour', new CacheLifetimes(), body('1h'), {}, '1h 5m', 5],

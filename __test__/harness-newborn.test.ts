@@ -16,7 +16,13 @@ const call = (id: string, count: number): Step => ({ calls: [one(id, count)] })
 test.each(shapes)('%s', async (shape) => {
   const manager = await opened({ cwd: folder() })
   let canRecall = true
-  const projection = new Projection(manager, { shape, model: MODEL, shortens: true, canRecall: () => canRecall, onWarning: (warning) => expect.unreachable(warning) })
+  const projection = new Projection(manager, {
+    shape,
+    model: MODEL,
+    shortens: true,
+    canRecall: () => canRecall,
+    onWarning: (warning) => expect.unreachable(warning),
+  })
   const messages: object[] = []
   const send = async (...steps: Step[]): Promise<string> => {
     messages.push(...steps.flatMap((step) => written[shape](step, 1)))

@@ -54,12 +54,19 @@ class Host {
     const manager = await ContextManager.open({ sessionId: 's', cwd: this.#cwd, store: this.#store, filesystemId: FILESYSTEM, watch: false })
     onCleanUp(() => manager.close())
     // Each request gives its notices its own time otherwise.
-    const projection = new Projection(manager, { shape: this.#shape, model: MODEL, shortens: true, now: () => 1_000, onWarning: (warning) => expect.unreachable(warning) })
+    const projection = new Projection(manager, {
+      shape: this.#shape,
+      model: MODEL,
+      shortens: true,
+      now: () => 1_000,
+      onWarning: (warning) => expect.unreachable(warning),
+    })
     return { manager, projection }
   }
 }
 
-const noticesIn = (sent: readonly string[]): string[] => sent.flatMap((message) => [...message.matchAll(/stale id=\w+ path=\S*?(\w+\.txt)/g)].map(([, name]) => name as string))
+const noticesIn = (sent: readonly string[]): string[] =>
+  sent.flatMap((message) => [...message.matchAll(/stale id=\w+ path=\S*?(\w+\.txt)/g)].map(([, name]) => name as string))
 
 describe.each(shapes)('%s', (shape) => {
   test.each([
@@ -81,24 +88,27 @@ describe.each(shapes)('%s', (shape) => {
     expect(now.slice(0, before.length)).toEqual(before)
   })
 
-  test.each([[[]], [[1]], [[2]], [[3]], [[1, 2, 3]]])('one that could not be added within a turn comes behind it; new processes: %j', async (restarts: number[]) => {
-    const host = new Host(shape)
-    let before: string[] = []
-    const next = async (number: number, changed: string | undefined, ...steps: Step[]): Promise<void> => {
-      if (restarts.includes(number)) await host.restart()
-      if (changed !== undefined) host.change(changed)
-      const now = await host.send(...steps)
-      expect(now.slice(0, before.length), `request ${number}`).toEqual(before)
-      before = now
-    }
-    await host.send({ user: 'begin' })
-    await host.read('a.txt', 'b.txt')
-    await next(0, 'a.txt', { calls: [{ id: 'one', name: 'bash', args: { command: 'one' }, output: 'one' }] })
-    await next(1, 'b.txt', { calls: [{ id: 'two', name: 'bash', args: { command: 'two' }, output: 'two' }] })
-    await next(2, undefined, { text: 'seen', calls: [] }, { user: 'on' })
-    await next(3, undefined, { text: 'yes', calls: [] }, { user: 'and on' })
-    expect(noticesIn(before).toSorted()).toEqual(['a.txt', 'b.txt'])
-  })
+  test.each([[[]], [[1]], [[2]], [[3]], [[1, 2, 3]]])(
+    'one that could not be added within a turn comes behind it; new processes: %j',
+    async (restarts: number[]) => {
+      const host = new Host(shape)
+      let before: string[] = []
+      const next = async (number: number, changed: string | undefined, ...steps: Step[]): Promise<void> => {
+        if (restarts.includes(number)) await host.restart()
+        if (changed !== undefined) host.change(changed)
+        const now = await host.send(...steps)
+        expect(now.slice(0, before.length), `request ${number}`).toEqual(before)
+        before = now
+      }
+      await host.send({ user: 'begin' })
+      await host.read('a.txt', 'b.txt')
+      await next(0, 'a.txt', { calls: [{ id: 'one', name: 'bash', args: { command: 'one' }, output: 'one' }] })
+      await next(1, 'b.txt', { calls: [{ id: 'two', name: 'bash', args: { command: 'two' }, output: 'two' }] })
+      await next(2, undefined, { text: 'seen', calls: [] }, { user: 'on' })
+      await next(3, undefined, { text: 'yes', calls: [] }, { user: 'and on' })
+      expect(noticesIn(before).toSorted()).toEqual(['a.txt', 'b.txt'])
+    },
+  )
 })
 
 test('one before the messages of the system at the end is there in a later process, too', async () => {

@@ -4,7 +4,7 @@ import { groupsOf, inPieces } from '../lib/projection/pieces.ts'
 
 /** Keeps the processor busy for that many milliseconds. */
 function busy(ms: number): void {
-  for (const end = performance.now() + ms; performance.now() < end; );
+  for (const end = performance.now() + ms; performance.now() < end;);
 }
 
 test('others have their turn during long work, and every result is in its place', async () => {
@@ -15,10 +15,13 @@ test('others have their turn during long work, and every result is in its place'
     if (!isOver) setImmediate(count)
   }
   setImmediate(count)
-  const results = await inPieces(Array.from({ length: 200 }, (_, n) => n), (one, index) => {
-    busy(0.5)
-    return [one, index]
-  })
+  const results = await inPieces(
+    Array.from({ length: 200 }, (_, n) => n),
+    (one, index) => {
+      busy(0.5)
+      return [one, index]
+    },
+  )
   isOver = true
   // 100 ms of work in pieces of 10 ms and what is left of 16 steps.
   expect(rounds).toBeGreaterThan(3)

@@ -31,7 +31,15 @@ const id = (n: number) => `call_${n}`
 
 const anthropic: Pick<Wire, 'shape' | 'answer' | 'result' | 'kept'> = {
   shape: 'anthropic',
-  answer: (n) => [{ role: 'assistant', content: [{ type: 'thinking', thinking: thought(n), signature: `sig ${n}` }, { type: 'tool_use', id: id(n), name: 'write', input: args(n) }] }],
+  answer: (n) => [
+    {
+      role: 'assistant',
+      content: [
+        { type: 'thinking', thinking: thought(n), signature: `sig ${n}` },
+        { type: 'tool_use', id: id(n), name: 'write', input: args(n) },
+      ],
+    },
+  ],
   result: (n) => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id(n), content: output(`o${n}`) }] }),
   kept: (sent, n) => {
     const found = sent.find(({ content }) => Array.isArray(content) && content.some((block: any) => block.type === 'tool_use' && block.id === id(n)))
@@ -40,7 +48,14 @@ const anthropic: Pick<Wire, 'shape' | 'answer' | 'result' | 'kept'> = {
 }
 const chat: Pick<Wire, 'shape' | 'answer' | 'result'> = {
   shape: 'openai-chat',
-  answer: (n) => [{ role: 'assistant', content: '', reasoning_content: thought(n), tool_calls: [{ id: id(n), type: 'function', function: { name: 'write', arguments: JSON.stringify(args(n)) } }] }],
+  answer: (n) => [
+    {
+      role: 'assistant',
+      content: '',
+      reasoning_content: thought(n),
+      tool_calls: [{ id: id(n), type: 'function', function: { name: 'write', arguments: JSON.stringify(args(n)) } }],
+    },
+  ],
   result: (n) => ({ role: 'tool', tool_call_id: id(n), content: output(`o${n}`) }),
 }
 const callIn = (sent: any[], n: number) => sent.find(({ tool_calls: calls }) => calls?.some((call: any) => call.id === id(n)))
@@ -68,22 +83,44 @@ const WIRES: Record<string, Wire> = {
     result: (n) => ({ type: 'function_call_output', call_id: id(n), output: output(`o${n}`) }),
     kept: (sent, n) => {
       const at = sent.findIndex(({ type, call_id: called }) => type === 'function_call' && called === id(n))
-      return at < 0 ? undefined : (sent[at - 1]?.type === 'reasoning' ? sent[at - 1] : null)
+      return at < 0 ? undefined : sent[at - 1]?.type === 'reasoning' ? sent[at - 1] : null
     },
   },
   'Gemini in the AI SDK': {
     rule: 'signatures',
     model: 'gemini-3.1-pro-preview',
     shape: 'ai-sdk',
-    answer: (n) => [{ role: 'assistant', content: [{ type: 'tool-call', toolCallId: id(n), toolName: 'write', input: args(n), providerOptions: { google: { thoughtSignature: `sig ${n}` } } }] }],
-    result: (n) => ({ role: 'tool', content: [{ type: 'tool-result', toolCallId: id(n), toolName: 'write', output: { type: 'text', value: output(`o${n}`) } }] }),
-    kept: (sent, n) => sent.flatMap(({ content }) => (Array.isArray(content) ? content : [])).find(({ type, toolCallId }) => type === 'tool-call' && toolCallId === id(n)),
+    answer: (n) => [
+      {
+        role: 'assistant',
+        content: [{ type: 'tool-call', toolCallId: id(n), toolName: 'write', input: args(n), providerOptions: { google: { thoughtSignature: `sig ${n}` } } }],
+      },
+    ],
+    result: (n) => ({
+      role: 'tool',
+      content: [{ type: 'tool-result', toolCallId: id(n), toolName: 'write', output: { type: 'text', value: output(`o${n}`) } }],
+    }),
+    kept: (sent, n) =>
+      sent.flatMap(({ content }) => (Array.isArray(content) ? content : [])).find(({ type, toolCallId }) => type === 'tool-call' && toolCallId === id(n)),
   },
   'Gemini in the format of OpenAI': {
     rule: 'signatures',
     model: 'google/gemini-3.1-pro-preview',
     ...chat,
-    answer: (n) => [{ role: 'assistant', content: '', tool_calls: [{ id: id(n), type: 'function', function: { name: 'write', arguments: JSON.stringify(args(n)) }, extra_content: { google: { thought_signature: `sig ${n}` } } }] }],
+    answer: (n) => [
+      {
+        role: 'assistant',
+        content: '',
+        tool_calls: [
+          {
+            id: id(n),
+            type: 'function',
+            function: { name: 'write', arguments: JSON.stringify(args(n)) },
+            extra_content: { google: { thought_signature: `sig ${n}` } },
+          },
+        ],
+      },
+    ],
     kept: (sent, n) => callIn(sent, n)?.tool_calls[0],
   },
 }
@@ -94,7 +131,12 @@ const CALLS = 20
 test.each(some(Object.entries(WIRES), 3))('%s: the parts that the provider wants back stay', async (_, { rule, shape, model, answer, result, kept }) => {
   expect(rulesOf(model, shape === 'openai-responses' ? { api: 'openai-responses' } : {}).reasoning).toBe(rule)
   let rolls = 0
-  const projection = new Projection(await opened({ cwd: folder(), stay: { weight: 0.3 } }), { shape, shortens: true, model: modelNamed(model, { contextWindow: 200_000 }), onRoll: () => (rolls += 1) })
+  const projection = new Projection(await opened({ cwd: folder(), stay: { weight: 0.3 } }), {
+    shape,
+    shortens: true,
+    model: modelNamed(model, { contextWindow: 200_000 }),
+    onRoll: () => (rolls += 1),
+  })
   const messages: object[] = []
   for (let turn = 0; turn < TURNS; turn += 1) {
     messages.push({ role: 'user', content: `prompt ${turn}` })
@@ -120,7 +162,12 @@ test('an account that keeps reasoning gets the same messages as one that does no
   const sentTo = async (binding: 'keeps' | 'none') => {
     let rolls = 0
     const manager = await opened({ cwd: folder(), sessionId: binding, stay: { weight: 0.3 } })
-    const projection = new Projection(manager, { shape: 'anthropic', shortens: true, model: modelNamed('claude-opus-5-5', { contextWindow: 200_000, binding }), onRoll: () => (rolls += 1) })
+    const projection = new Projection(manager, {
+      shape: 'anthropic',
+      shortens: true,
+      model: modelNamed('claude-opus-5-5', { contextWindow: 200_000, binding }),
+      onRoll: () => (rolls += 1),
+    })
     const messages: object[] = []
     const requests: object[][] = []
     for (let n = 0; n < TURNS * CALLS; n += 1) {

@@ -15,11 +15,19 @@ afterEach(cleanUp)
 
 const MODEL = { name: 'm', contextWindow: 60_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 
-const long = (name: string, lines: number): string => Array.from({ length: lines }, (_, n) => `${name} line ${n} of a text that is long enough to matter`).join('\n')
+const long = (name: string, lines: number): string =>
+  Array.from({ length: lines }, (_, n) => `${name} line ${n} of a text that is long enough to matter`).join('\n')
 
 /** The call of a number: its arguments have one long text at the top and one further down, and both collapse. */
 const call = (n: number): Step => ({
-  calls: [{ id: `call_${n}`, name: 'write', args: { path: `/nowhere/${n}.txt`, content: long(`content ${n}`, 30), edits: [{ newText: long(`deep ${n}`, 12) }] }, output: `wrote ${n}\n${long(`n${n}`, 50)}` }],
+  calls: [
+    {
+      id: `call_${n}`,
+      name: 'write',
+      args: { path: `/nowhere/${n}.txt`, content: long(`content ${n}`, 30), edits: [{ newText: long(`deep ${n}`, 12) }] },
+      output: `wrote ${n}\n${long(`n${n}`, 50)}`,
+    },
+  ],
 })
 
 /** The IDs of references, lines and marks in a body. */
@@ -67,7 +75,10 @@ test.each(shapes)('%s', async (shape) => {
       first = await open('first')
     }
     for (const share of [0.8, 0.45]) {
-      const fork = steps.slice(0, steps.findIndex((step, at) => at > share * steps.length && 'user' in step))
+      const fork = steps.slice(
+        0,
+        steps.findIndex((step, at) => at > share * steps.length && 'user' in step),
+      )
       for (const kind of ['back', 'fork', 'messages'] as const) {
         const session = kind === 'back' ? first : await open(`${kind} ${share} ${isRestarted}`)
         if (kind === 'fork') await session.manager.restore('first', point)

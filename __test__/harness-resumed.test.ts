@@ -68,9 +68,24 @@ async function play(shape: (typeof shapes)[number], cwd: string, all: readonly H
   const played: Played = { sent: [], again: new Map(), rolls: 0 }
   let now = Date.now()
   const open = (place: string) =>
-    ContextManager.open({ sessionId: 's', cwd, store: { kind: 'sqlite', path: join(place, 'context.db'), durability: 'process' }, filesystemId: FILESYSTEM, watch: false, stay: SOON })
+    ContextManager.open({
+      sessionId: 's',
+      cwd,
+      store: { kind: 'sqlite', path: join(place, 'context.db'), durability: 'process' },
+      filesystemId: FILESYSTEM,
+      watch: false,
+      stay: SOON,
+    })
   const projected = (manager: ContextManager, onRoll: () => void): Projection =>
-    new Projection(manager, { shape, model: MODEL, shortens: true, systemTokens: 3000, now: () => now, onRoll, onWarning: (warning) => expect.unreachable(warning) })
+    new Projection(manager, {
+      shape,
+      model: MODEL,
+      shortens: true,
+      systemTokens: 3000,
+      now: () => now,
+      onRoll,
+      onWarning: (warning) => expect.unreachable(warning),
+    })
   const request = async (manager: ContextManager, projection: Projection, messages: object[]): Promise<string> => {
     await manager.reconcile()
     const form = await projection.transform(messages)
@@ -96,7 +111,14 @@ async function play(shape: (typeof shapes)[number], cwd: string, all: readonly H
       if (copied === undefined) continue
       const other = await open(copied)
       try {
-        played.again.set(n, await request(other, projected(other, () => {}), messages))
+        played.again.set(
+          n,
+          await request(
+            other,
+            projected(other, () => {}),
+            messages,
+          ),
+        )
       } finally {
         await other.close()
       }

@@ -32,7 +32,8 @@ async function age(host: Host, from: number): Promise<string[]> {
 const PLACES = {
   adjacent: (count: number): Step[] => Array.from({ length: count }, () => same),
   apart: (count: number): Step[] => Array.from({ length: count }, (_, n): Step[] => [same, { text: `seen ${n}`, calls: [] }, { user: `again ${n}` }]).flat(),
-  'in pairs': (count: number): Step[] => Array.from({ length: count }, (_, n): Step[] => (n % 2 === 0 ? [same] : [same, { text: `seen ${n}`, calls: [] }, { user: `again ${n}` }])).flat(),
+  'in pairs': (count: number): Step[] =>
+    Array.from({ length: count }, (_, n): Step[] => (n % 2 === 0 ? [same] : [same, { text: `seen ${n}`, calls: [] }, { user: `again ${n}` }])).flat(),
   'with others between': (count: number): Step[] => Array.from({ length: count }, (_, n): Step[] => [same, other(100 + n)]).flat(),
 }
 

@@ -30,8 +30,12 @@ const OWN: [ShapeName, string, object][] = [
   ['openai-chat', 'an image', { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x' } }] }],
   ['openai-responses', 'a call', { type: 'function_call', call_id: 'c', name: 'x', arguments: '{}' }],
   ['openai-responses', 'a result', { type: 'function_call_output', call_id: 'c', output: 'a' }],
-  ['openai-responses', "a call of the Agents SDK", { type: 'function_call', callId: 'c', name: 'x', arguments: '{}', status: 'completed' }],
-  ['openai-responses', "a result of the Agents SDK", { type: 'function_call_result', callId: 'c', name: 'x', status: 'completed', output: { type: 'text', text: 'a' } }],
+  ['openai-responses', 'a call of the Agents SDK', { type: 'function_call', callId: 'c', name: 'x', arguments: '{}', status: 'completed' }],
+  [
+    'openai-responses',
+    'a result of the Agents SDK',
+    { type: 'function_call_result', callId: 'c', name: 'x', status: 'completed', output: { type: 'text', text: 'a' } },
+  ],
   ['openai-responses', 'encrypted reasoning', { type: 'reasoning', id: 'r', summary: [], encrypted_content: 'a' }],
   ['openai-responses', 'a message', { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'a' }] }],
   ['openai-responses', 'an input', { role: 'user', content: [{ type: 'input_text', text: 'a' }] }],
@@ -82,7 +86,10 @@ describe('the shape of messages', () => {
 
   test.each(SHARED)('nothing tells yet: %j', (message) => {
     expect(shapeOf([message], 0, undefined)).toBeUndefined()
-    const readings = shapes.map((shape) => shapeNamed(shape)).filter((shape) => shape.judge(message) === 'shared').map((shape) => shape.read([message], 0))
+    const readings = shapes
+      .map((shape) => shapeNamed(shape))
+      .filter((shape) => shape.judge(message) === 'shared')
+      .map((shape) => shape.read([message], 0))
     expect(readings.length).toBeGreaterThan(2)
     for (const reading of readings) expect(reading).toEqual({ size: 1, parts: [message] })
   })
@@ -142,31 +149,34 @@ describe.each(some([1, 2, 3, 4, 5, 6, 7, 8], 1))('one conversation in every shap
     return { manager, projection, messages, requests, rolls }
   }
 
-  test.each(shapes)('%s: only outputs and arguments change, all of them can be brought back, and each request extends the last one but for rolls', async (shape) => {
-    const { manager, projection, messages, requests, rolls } = await run(shape)
-    const sent = requests.at(-1)!
-    const [whole, seen] = [shown(messages), shown(sent)]
-    let collapsed = 0
-    for (const [id, { text, args }] of whole) {
-      const now = seen.get(id)!
-      if (now.text === text && JSON.stringify(now.args) === JSON.stringify(args)) continue
-      collapsed += 1
-      const name = /id=(\S+)/.exec(now.text ?? '')?.[1] ?? id
-      expect(await projection.permits(name)).toBe(true)
-      const back = await manager.activate(name)
-      expect(back.content).toBe(text)
-      if (JSON.stringify(now.args) !== JSON.stringify(args)) expect(back.arguments).toEqual(args)
-    }
-    expect(collapsed).toBeGreaterThan(3)
-    expect(masked(sent)).toEqual(masked(messages))
-    let broken = 0
-    for (const [n, request] of requests.entries()) {
-      const before = requests[n - 1]?.map((one) => JSON.stringify(one)) ?? []
-      if (request.slice(0, before.length).some((one, index) => JSON.stringify(one) !== before[index])) broken += 1
-    }
-    expect(broken).toBeLessThanOrEqual(rolls.length)
-    expect(rolls.length).toBeGreaterThan(0)
-  })
+  test.each(shapes)(
+    '%s: only outputs and arguments change, all of them can be brought back, and each request extends the last one but for rolls',
+    async (shape) => {
+      const { manager, projection, messages, requests, rolls } = await run(shape)
+      const sent = requests.at(-1)!
+      const [whole, seen] = [shown(messages), shown(sent)]
+      let collapsed = 0
+      for (const [id, { text, args }] of whole) {
+        const now = seen.get(id)!
+        if (now.text === text && JSON.stringify(now.args) === JSON.stringify(args)) continue
+        collapsed += 1
+        const name = /id=(\S+)/.exec(now.text ?? '')?.[1] ?? id
+        expect(await projection.permits(name)).toBe(true)
+        const back = await manager.activate(name)
+        expect(back.content).toBe(text)
+        if (JSON.stringify(now.args) !== JSON.stringify(args)) expect(back.arguments).toEqual(args)
+      }
+      expect(collapsed).toBeGreaterThan(3)
+      expect(masked(sent)).toEqual(masked(messages))
+      let broken = 0
+      for (const [n, request] of requests.entries()) {
+        const before = requests[n - 1]?.map((one) => JSON.stringify(one)) ?? []
+        if (request.slice(0, before.length).some((one, index) => JSON.stringify(one) !== before[index])) broken += 1
+      }
+      expect(broken).toBeLessThanOrEqual(rolls.length)
+      expect(rolls.length).toBeGreaterThan(0)
+    },
+  )
 
   test('all shapes collapse the same', async () => {
     const { requests } = await run('anthropic')
@@ -206,8 +216,23 @@ describe('signed or marked content', () => {
   test('calls that a provider has signed keep their arguments', async () => {
     const long = { content: 'x'.repeat(8000), path: 'a' }
     const cases: [ShapeName, object][] = [
-      ['ai-sdk', { role: 'assistant', content: [{ type: 'tool-call', toolCallId: 'c', toolName: 'write', input: long, providerOptions: { google: { thoughtSignature: 's' } } }] }],
-      ['openai-chat', { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'write', arguments: JSON.stringify(long) }, extra_content: { google: { thought_signature: 's' } } }] }],
+      [
+        'ai-sdk',
+        {
+          role: 'assistant',
+          content: [{ type: 'tool-call', toolCallId: 'c', toolName: 'write', input: long, providerOptions: { google: { thoughtSignature: 's' } } }],
+        },
+      ],
+      [
+        'openai-chat',
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [
+            { id: 'c', type: 'function', function: { name: 'write', arguments: JSON.stringify(long) }, extra_content: { google: { thought_signature: 's' } } },
+          ],
+        },
+      ],
       ['openai-responses', { type: 'custom_tool_call', call_id: 'c', name: 'write', input: 'x'.repeat(8000) }],
     ]
     for (const [shape, answer] of cases) {
@@ -217,7 +242,8 @@ describe('signed or marked content', () => {
       const result = written[shape]({ calls: [{ id: 'c', name: 'write', args: {}, output: 'done '.repeat(4000) }] }, 0).at(-1)!
       const messages = [{ role: 'user', content: 'go' }, answer, shape === 'openai-responses' ? { ...result, type: 'custom_tool_call_output' } : result]
       await projection.transform(messages)
-      for (let n = 0; n < 8; n += 1) messages.push(...written[shape]({ calls: [{ id: `d${n}`, name: 'bash', args: {}, output: 'y'.repeat(300) }] }, 0), { role: 'user', content: 'on' })
+      for (let n = 0; n < 8; n += 1)
+        messages.push(...written[shape]({ calls: [{ id: `d${n}`, name: 'bash', args: {}, output: 'y'.repeat(300) }] }, 0), { role: 'user', content: 'on' })
       await projection.transform(messages)
       now += 3_600_000
       const sent = await projection.transform([...messages, { role: 'user', content: 'later' }])
@@ -237,7 +263,12 @@ describe('signed or marked content', () => {
       messages.map((message, index) =>
         index < messages.length - 1 || typeof message.content === 'string'
           ? message
-          : { ...message, content: message.content.map((block: object, n: number) => (n === message.content.length - 1 ? { ...block, cache_control: { type: 'ephemeral' } } : block)) },
+          : {
+              ...message,
+              content: message.content.map((block: object, n: number) =>
+                n === message.content.length - 1 ? { ...block, cache_control: { type: 'ephemeral' } } : block,
+              ),
+            },
       )
     for (const [at, step] of conversation(3, 40).entries()) {
       messages.push(...(written.anthropic(step, at) as typeof messages))

@@ -112,7 +112,13 @@ describe.each(some<ShapeName>(['pi', 'anthropic', 'openai-chat', 'openai-respons
       let rolls = 0
       // Each call comes after the end of the cache's lifetime, so a roll costs nothing.
       let now = 0
-      const projection = new Projection(manager, { shape, shortens: true, now: () => (now += 600_000), onRoll: () => (rolls += 1), model: { ...OPUS, binding } })
+      const projection = new Projection(manager, {
+        shape,
+        shortens: true,
+        now: () => (now += 600_000),
+        onRoll: () => (rolls += 1),
+        model: { ...OPUS, binding },
+      })
       const messages: object[] = []
       let [reminders, count] = [0, 0]
       for (const { step, isReminded } of steps(seed)) {
@@ -131,7 +137,9 @@ function broken(sent: readonly object[], reminders: number): string | undefined 
   const count = sent.filter((message) => (message as { role?: unknown }).role === 'system').length
   if (count !== reminders) return `${count} messages of the system, not ${reminders}`
   // In OpenAI's items, reasoning and calls are an answer's as well.
-  const body = { messages: sent.map((message) => ({ role: 'type' in message && message.type !== 'message' ? 'assistant' : (message as { role?: unknown }).role })) }
+  const body = {
+    messages: sent.map((message) => ({ role: 'type' in message && message.type !== 'message' ? 'assistant' : (message as { role?: unknown }).role })),
+  }
   return misplacedSystem({ api: 'anthropic-messages', body })
 }
 
@@ -147,7 +155,12 @@ test('notice_stands_before_messages_of_the_system_at_the_end', async () => {
     { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'r', content: lines('old') }] },
   ]
   await projection.transform(messages)
-  messages.push({ role: 'assistant', content: [{ type: 'text', text: 'done' }] }, { role: 'user', content: 'on' }, { role: 'system', content: 'one' }, { role: 'system', content: 'two' })
+  messages.push(
+    { role: 'assistant', content: [{ type: 'text', text: 'done' }] },
+    { role: 'user', content: 'on' },
+    { role: 'system', content: 'one' },
+    { role: 'system', content: 'two' },
+  )
   writeFileSync(path, lines('new'))
   await manager.reconcile()
   const roles = (sent: readonly object[]) => sent.map((message) => (message as { role: string }).role).join(' ')

@@ -13,7 +13,8 @@ import { SOON } from '../rig/extension.ts'
 
 afterEach(cleanUp)
 
-const lines = (count: number, at = -1): string => Array.from({ length: count }, (_, n) => `line ${n} ${n === at ? 'of another user' : 'lorem ipsum'}\n`).join('')
+const lines = (count: number, at = -1): string =>
+  Array.from({ length: count }, (_, n) => `line ${n} ${n === at ? 'of another user' : 'lorem ipsum'}\n`).join('')
 
 /** A host in a folder with a file, and what its model is sent. */
 async function host(shape: ShapeName) {
@@ -46,36 +47,45 @@ const EDITS: [string, (path: string, oldText: string, newText: string) => Record
   ['replace', (file_path, old_string, new_string) => ({ file_path, old_string, new_string })],
 ]
 
-test.each(shapes.flatMap((shape) => READS.map(([name, args]) => [shape, name, args] as const)))('%s: the model has read a file with %s, and is told that it has changed', async (shape, name, args) => {
-  const { path, manager, call } = await host(shape)
-  expect(await call(name, args(path), lines(40))).not.toContain('stale id=')
-  expect(await call('run', {}, 'done')).not.toContain('stale id=')
-  writeFileSync(path, lines(40, 20))
-  await manager.reconcile()
-  expect(await call('run', {}, 'done')).toMatch(/stale id=\S+ path=\S*a\.txt/)
-})
+test.each(shapes.flatMap((shape) => READS.map(([name, args]) => [shape, name, args] as const)))(
+  '%s: the model has read a file with %s, and is told that it has changed',
+  async (shape, name, args) => {
+    const { path, manager, call } = await host(shape)
+    expect(await call(name, args(path), lines(40))).not.toContain('stale id=')
+    expect(await call('run', {}, 'done')).not.toContain('stale id=')
+    writeFileSync(path, lines(40, 20))
+    await manager.reconcile()
+    expect(await call('run', {}, 'done')).toMatch(/stale id=\S+ path=\S*a\.txt/)
+  },
+)
 
-test.each(shapes.flatMap((shape) => EDITS.map(([name, args]) => [shape, name, args] as const)))('%s: the model has edited a file with %s, and hears only of the changes of others', async (shape, name, args) => {
-  const { path, manager, call } = await host(shape)
-  await call('read', { path }, lines(40))
-  const own = lines(40).replace('line 5 lorem', 'line 5 edited')
-  writeFileSync(path, own)
-  expect(await call(name, args(path, 'line 5 lorem ipsum', 'line 5 edited ipsum'), 'The file has been edited.')).not.toContain('stale id=')
-  writeFileSync(path, own.replace('line 20 lorem', 'line 20 of another user'))
-  await manager.reconcile()
-  const told = await call('run', {}, 'done')
-  expect(told).toMatch(/stale id=\S+ path=\S*a\.txt/)
-  expect(told.slice(told.indexOf('stale id='))).not.toContain('edited')
-})
+test.each(shapes.flatMap((shape) => EDITS.map(([name, args]) => [shape, name, args] as const)))(
+  '%s: the model has edited a file with %s, and hears only of the changes of others',
+  async (shape, name, args) => {
+    const { path, manager, call } = await host(shape)
+    await call('read', { path }, lines(40))
+    const own = lines(40).replace('line 5 lorem', 'line 5 edited')
+    writeFileSync(path, own)
+    expect(await call(name, args(path, 'line 5 lorem ipsum', 'line 5 edited ipsum'), 'The file has been edited.')).not.toContain('stale id=')
+    writeFileSync(path, own.replace('line 20 lorem', 'line 20 of another user'))
+    await manager.reconcile()
+    const told = await call('run', {}, 'done')
+    expect(told).toMatch(/stale id=\S+ path=\S*a\.txt/)
+    expect(told.slice(told.indexOf('stale id='))).not.toContain('edited')
+  },
+)
 
-test.each(shapes.flatMap((shape) => EDITS.map(([name, args]) => [shape, name, args] as const)))('%s: with %s, the model has edited a file that others had changed unseen, and is told of that', async (shape, name, args) => {
-  const { path, call } = await host(shape)
-  await call('read', { path }, lines(40))
-  writeFileSync(path, lines(40, 20).replace('line 5 lorem', 'line 5 edited'))
-  await call(name, args(path, 'line 5 lorem ipsum', 'line 5 edited ipsum'), 'The file has been edited.')
-  const told = await call('run', {}, 'done')
-  expect(told.match(/stale id=\S+ path=\S*a\.txt[^"\\]*/g)).toEqual([expect.stringContaining('+1 -1')])
-})
+test.each(shapes.flatMap((shape) => EDITS.map(([name, args]) => [shape, name, args] as const)))(
+  '%s: with %s, the model has edited a file that others had changed unseen, and is told of that',
+  async (shape, name, args) => {
+    const { path, call } = await host(shape)
+    await call('read', { path }, lines(40))
+    writeFileSync(path, lines(40, 20).replace('line 5 lorem', 'line 5 edited'))
+    await call(name, args(path, 'line 5 lorem ipsum', 'line 5 edited ipsum'), 'The file has been edited.')
+    const told = await call('run', {}, 'done')
+    expect(told.match(/stale id=\S+ path=\S*a\.txt[^"\\]*/g)).toEqual([expect.stringContaining('+1 -1')])
+  },
+)
 
 test.each(shapes)('%s: arguments that have collapsed keep the names of the host', async (shape) => {
   const { call } = await host(shape)

@@ -297,10 +297,12 @@ describe('a call that fails', () => {
     await end
     manager.advance = advance
     messages.push(says('second'))
-    await expect.poll(async () => (await projection.transform(messages), recorded(manager))).toEqual([
-      { user: 'one', answers: ['first'], calls: [] },
-      { user: 'two', answers: ['second'], calls: [] },
-    ])
+    await expect
+      .poll(async () => (await projection.transform(messages), recorded(manager)))
+      .toEqual([
+        { user: 'one', answers: ['first'], calls: [] },
+        { user: 'two', answers: ['second'], calls: [] },
+      ])
   })
 
   test.each(['before', 'halfway', 'after'] as const)('%s: nothing is missing, and nothing stands under the wrong turn', async (how) => {

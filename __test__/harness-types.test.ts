@@ -25,7 +25,15 @@ function consumer(packages: readonly string[] = []): string {
 }
 
 async function compile(cwd: string, options: object): Promise<string> {
-  const compilerOptions = { target: 'es2023', lib: ['es2023', 'esnext.disposable'], module: 'nodenext', strict: true, noEmit: true, types: ['node'], ...options }
+  const compilerOptions = {
+    target: 'es2023',
+    lib: ['es2023', 'esnext.disposable'],
+    module: 'nodenext',
+    strict: true,
+    noEmit: true,
+    types: ['node'],
+    ...options,
+  }
   writeFileSync(join(cwd, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }))
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
   try {

@@ -41,9 +41,7 @@ describe("pi-agent-core's Agent", () => {
     core.setResponses(
       Array.from({ length: 2 * rounds }, (_, n) => (context: TranscriptContext) => {
         requests.push(structuredClone(context.messages) as Message[])
-        return n % 2 === 0
-          ? fauxAssistantMessage(fauxToolCall('show', { name: `f${n}` }, { id: `call_${n}` }))
-          : fauxAssistantMessage(`seen ${n}`)
+        return n % 2 === 0 ? fauxAssistantMessage(fauxToolCall('show', { name: `f${n}` }, { id: `call_${n}` })) : fauxAssistantMessage(`seen ${n}`)
       }),
     )
     const show: AgentTool = {
@@ -77,7 +75,10 @@ describe("pi-agent-core's Agent", () => {
     expect(rewritten).toBe(rolls())
     const own = agent.state.messages.map(resultOf).filter((shown) => shown !== undefined)
     expect(own).toEqual(own.map((_, n) => text(`f${2 * n}`, 40)))
-    const sent = requests.at(-1)!.map(resultOf).filter((shown) => shown !== undefined)
+    const sent = requests
+      .at(-1)!
+      .map(resultOf)
+      .filter((shown) => shown !== undefined)
     expect(sent).toHaveLength(24)
     const names = sent.map(referenced)
     expect(names.filter((name) => name !== undefined).length).toBeGreaterThan(5)
@@ -220,7 +221,6 @@ async function checkSight(
       continue
     }
     expect(shown).toBe(whole)
-    if (free && answers >= OLD && !asked.has(id) && whole.length >= 200)
-      throw new Error(`${id} is old and still in sight after a free roll`)
+    if (free && answers >= OLD && !asked.has(id) && whole.length >= 200) throw new Error(`${id} is old and still in sight after a free roll`)
   }
 }

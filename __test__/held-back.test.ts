@@ -14,18 +14,46 @@ const held = (more: Partial<Held>): Held => ({ tokens: 180_000, because: 'dear',
 
 describe('words', () => {
   test.each<[Partial<Held>, sentence: string, status: string | undefined]>([
-    [{ because: 'bound', chance: 'pause', pauseMs: 300_000 }, '180k tokens are held back: claude-opus-5-5 would lose its reasoning; next chance: your next prompt after 5 minutes', '180k held back (reasoning) until your next prompt after 5 minutes'],
-    [{ because: 'reasoning', chance: 'pause', pauseMs: 3_600_000, model: '' }, '180k tokens are held back: the model would lose its reasoning; next chance: your next prompt after 1 hour', '180k held back (reasoning) until your next prompt after 1 hour'],
-    [{ because: 'turn', chance: 'prompt' }, '180k tokens are held back: they leave only when you speak, as you have set; next chance: your next prompt', '180k held back (your setting) until your next prompt'],
-    [{ chance: 'calls', calls: 12 }, '180k tokens are held back: what comes after them would have to be written to the cache again, and that costs more than they do so far; next chance: in about 12 calls', '180k held back (cached), in about 12 calls'],
-    [{ because: 'debt', chance: 'calls', calls: 1 }, '180k tokens are held back: a roll would cost more than it may in a session of this size; next chance: in about 1 call', '180k held back (cost so far), in about 1 call'],
+    [
+      { because: 'bound', chance: 'pause', pauseMs: 300_000 },
+      '180k tokens are held back: claude-opus-5-5 would lose its reasoning; next chance: your next prompt after 5 minutes',
+      '180k held back (reasoning) until your next prompt after 5 minutes',
+    ],
+    [
+      { because: 'reasoning', chance: 'pause', pauseMs: 3_600_000, model: '' },
+      '180k tokens are held back: the model would lose its reasoning; next chance: your next prompt after 1 hour',
+      '180k held back (reasoning) until your next prompt after 1 hour',
+    ],
+    [
+      { because: 'turn', chance: 'prompt' },
+      '180k tokens are held back: they leave only when you speak, as you have set; next chance: your next prompt',
+      '180k held back (your setting) until your next prompt',
+    ],
+    [
+      { chance: 'calls', calls: 12 },
+      '180k tokens are held back: what comes after them would have to be written to the cache again, and that costs more than they do so far; next chance: in about 12 calls',
+      '180k held back (cached), in about 12 calls',
+    ],
+    [
+      { because: 'debt', chance: 'calls', calls: 1 },
+      '180k tokens are held back: a roll would cost more than it may in a session of this size; next chance: in about 1 call',
+      '180k held back (cost so far), in about 1 call',
+    ],
     [{ because: 'reasoning' }, '180k tokens are held back: claude-opus-5-5 would lose its reasoning', '180k held back (reasoning)'],
-    [{ because: 'young', chance: 'calls', calls: 9 }, '180k tokens are held back: most of them are likely to be needed again soon; next chance: in about 9 calls', undefined],
+    [
+      { because: 'young', chance: 'calls', calls: 9 },
+      '180k tokens are held back: most of them are likely to be needed again soon; next chance: in about 9 calls',
+      undefined,
+    ],
     [{ because: 'unseen', chance: 'calls', calls: 1 }, '180k tokens are held back: the model has not seen them yet; next chance: in about 1 call', undefined],
     [{ because: 'due', chance: 'call' }, '180k tokens leave with the next call', undefined],
     [{ because: 'off' }, '180k tokens are held back: collapsing is switched off', undefined],
     [{ because: 'off', lacksRecall: true }, '180k tokens are held back: the model has no tool to bring text back', '180k held back (no tool to bring it back)'],
-    [{ because: 'bound', chance: 'prompt', tokens: 19_999 }, '20k tokens are held back: claude-opus-5-5 would lose its reasoning; next chance: your next prompt', undefined],
+    [
+      { because: 'bound', chance: 'prompt', tokens: 19_999 },
+      '20k tokens are held back: claude-opus-5-5 would lose its reasoning; next chance: your next prompt',
+      undefined,
+    ],
   ])('%j', (more, sentence, status) => {
     expect([heldText(held(more)), heldStatus(held(more))]).toEqual([sentence, status])
   })
@@ -37,8 +65,18 @@ describe('a gateway says why nothing leaves', () => {
   }
 
   test.each<[string, (loop: AnthropicLoop) => void, because: Held['because'], sentence: RegExp]>([
-    ['reasoning that is bound', (loop) => Object.assign(loop, { model: 'claude-opus-5-5', thinks: true, more: { thinking: { type: 'enabled', budget_tokens: 1000 } } }), 'bound', /^\d+k tokens are held back: claude-opus-5-5 would lose its reasoning; next chance: your next prompt/],
-    ['no tool to bring text back', (loop) => (loop.tools = loop.tools.slice(0, 3)), 'off', /^\d+k tokens are held back: the model has no tool to bring text back$/],
+    [
+      'reasoning that is bound',
+      (loop) => Object.assign(loop, { model: 'claude-opus-5-5', thinks: true, more: { thinking: { type: 'enabled', budget_tokens: 1000 } } }),
+      'bound',
+      /^\d+k tokens are held back: claude-opus-5-5 would lose its reasoning; next chance: your next prompt/,
+    ],
+    [
+      'no tool to bring text back',
+      (loop) => (loop.tools = loop.tools.slice(0, 3)),
+      'off',
+      /^\d+k tokens are held back: the model has no tool to bring text back$/,
+    ],
   ])('%s', async (_name, set, because, sentence) => {
     const server = await startModelServer(() => 'ok')
     const { gateway } = await gatewayTo(server.url)

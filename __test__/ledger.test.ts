@@ -104,7 +104,12 @@ test('on a plan the prompts also count in tokens, and so they do after a resume'
 test('a point of an earlier version, whose plain request exceeds the window, is brought below it', () => {
   const ledger = new SavingLedger()
   ledger.takeOver({ last: { own: 20_000, plain: 339_542 }, dollars: 3.81 })
-  ledger.reset([['a', 80_000]], Array.from({ length: 20 }, (_, n) => plainMessage(`m${n}`, { role: n % 2 === 0 ? 'user' : 'assistant', content: [{ type: 'text', text: 'x'.repeat(68_000) }] })))
+  ledger.reset(
+    [['a', 80_000]],
+    Array.from({ length: 20 }, (_, n) =>
+      plainMessage(`m${n}`, { role: n % 2 === 0 ? 'user' : 'assistant', content: [{ type: 'text', text: 'x'.repeat(68_000) }] }),
+    ),
+  )
   ledger.sent({ own: 0, plain: 0 }, true)
   ledger.answered({ input: 0, cacheRead: 19_000, cacheWrite: 1000 }, PRICES, piCompaction(200_000))
   expect(ledger.last!.plain).toBeLessThanOrEqual(200_000)
@@ -154,6 +159,13 @@ describe('when agents compact', () => {
     ['the cut moves past results to the next message', 'uaruar', 4, 3],
     ['results alone are too much', 'uarrrr', 2, 1],
   ])('%s', (_name, kinds, keep, first) => {
-    expect(firstKept(kinds.length, keep, () => 1, (at) => kinds[at] === 'r')).toBe(first)
+    expect(
+      firstKept(
+        kinds.length,
+        keep,
+        () => 1,
+        (at) => kinds[at] === 'r',
+      ),
+    ).toBe(first)
   })
 })

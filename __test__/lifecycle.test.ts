@@ -93,9 +93,7 @@ describe('after close', () => {
   test('calls under way are finished or CLOSED, and nothing of them is half done', async () => {
     const [cwd, store] = [folder(), sqlite()]
     const manager = await opened({ cwd, store })
-    const recording = Array.from({ length: 50 }, (_, n) =>
-      outcome(() => manager.recordToolcall({ ...call, id: `c${n}`, content: `${n}` })),
-    )
+    const recording = Array.from({ length: 50 }, (_, n) => outcome(() => manager.recordToolcall({ ...call, id: `c${n}`, content: `${n}` })))
     await manager.close()
     const outcomes = await Promise.all(recording)
     for (const { code } of outcomes) expect([undefined, 'CLOSED']).toContain(code)
@@ -152,8 +150,7 @@ describe('the process', () => {
     const manager = await ContextManager.open(${JSON.stringify({ sessionId: 's', cwd, store })})
     await manager.indexFile('file', 'text')
     ${then}`
-  const run = (script: string, flags: string[] = []) =>
-    execute(process.execPath, [...flags, '--input-type=module', '-e', script], { timeout: 60_000 })
+  const run = (script: string, flags: string[] = []) => execute(process.execPath, [...flags, '--input-type=module', '-e', script], { timeout: 60_000 })
 
   test('ends by itself with an open session and a watcher', async () => {
     const [cwd, store] = [folder(), sqlite()]

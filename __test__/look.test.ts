@@ -25,7 +25,11 @@ async function storeIn(folder: string): Promise<string> {
   return path
 }
 
-const JSON_LINES = (text: string): unknown[] => text.trim().split('\n').map((line) => JSON.parse(line))
+const JSON_LINES = (text: string): unknown[] =>
+  text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
 
 describe('looking into a store', () => {
   test('sessions have their folder and first prompt', async () => {
@@ -70,8 +74,16 @@ describe('looking into a store', () => {
     const [hit] = JSON.parse((await cli(['search', '--store', store, '--json', 'pelicans'])).stdout)
     expect((await cli(['show', '--store', store, `${hit.id.slice(0, 12)}@${hit.txId}`])).stdout).toBe('one\ntwo pelicans\nthree\n')
     expect((await cli(['show', '--store', store, 'call_1'])).stdout).toBe(`a heron\n\t${STEERING}`)
-    expect(JSON.parse((await cli(['show', '--store', store, 'call_1', '--json'])).stdout)).toMatchObject({ document: { tool: 'bash' }, session: 'first', host: 'pi', folder })
-    for (const [name, words] of [['absent', 'has no object absent'], ['call_1@1', 'has no version at transaction 1']] as const) {
+    expect(JSON.parse((await cli(['show', '--store', store, 'call_1', '--json'])).stdout)).toMatchObject({
+      document: { tool: 'bash' },
+      session: 'first',
+      host: 'pi',
+      folder,
+    })
+    for (const [name, words] of [
+      ['absent', 'has no object absent'],
+      ['call_1@1', 'has no version at transaction 1'],
+    ] as const) {
       const { code, stdout, stderr } = await cli(['show', '--store', store, name])
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
       expect(stderr).toContain(words)
@@ -109,7 +121,7 @@ describe('looking into a store', () => {
     expect(code).toBe(0)
     expect(stdout.replaceAll(/^\w+@\d+ {2}\S+ \S+ {2}/gm, '')).toBe(
       `Pi  session first  ${folder}\n` +
-      '10 bytes\n one\n-two pelicans\n three\n \n\n23 bytes\n one\n-two\n+two pelicans\n three\n \n\n14 bytes\n+one\n+two\n+three\n\n',
+        '10 bytes\n one\n-two pelicans\n three\n \n\n23 bytes\n one\n-two\n+two pelicans\n three\n \n\n14 bytes\n+one\n+two\n+three\n\n',
     )
     expect((await cli(['log', '--store', store, '--limit', '1', '--no-patch', path])).stdout).toMatch(/^Pi .*\n\w+@\d+ .* 10 bytes\n$/)
     expect(JSON_LINES((await cli(['log', '--store', store, '--json', path])).stdout)).toMatchObject(Array(3).fill({ session: 'first', host: 'pi', folder }))

@@ -209,10 +209,42 @@ describe('answers', () => {
     ['a list', [dropped, dropped], { dropped: 2, allowed: 0 }],
     ['an answer', { content: [], input_transformations: [allowed] }, { dropped: 0, allowed: 1 }],
     ['the start of a stream', { type: 'message_start', message: { input_transformations: [dropped] } }, { dropped: 1, allowed: 0 }],
-    ["OpenAI's end of a stream", { type: 'response.completed', response: { input_transformations: [{ type: 'reasoning', id: 'rs_1', action: 'removed', reason: 'prefix_mismatch' }, { type: 'reasoning', id: 'rs_2', action: 'kept' }] } }, { dropped: 1, allowed: 0 }],
-    ["OpenAI's end of a turn", { response: { input_transformations: [{ type: 'reasoning', action: 'removed', reason: 'turn_boundary' }] } }, { dropped: 0, allowed: 0 }],
-    ["Pi's message of an answer of OpenAI", { role: 'assistant', diagnostics: [{ type: 'openai_input_transformations', details: { transformations: [{ type: 'reasoning', id: 'rs_1', action: 'removed', reason: 'prefix_mismatch' }] } }] }, { dropped: 1, allowed: 0 }],
-    ["Pi's message", { role: 'assistant', diagnostics: [{ type: 'x' }, { type: 'anthropic_input_transformations', details: { transformations: [dropped] } }] }, { dropped: 1, allowed: 0 }],
+    [
+      "OpenAI's end of a stream",
+      {
+        type: 'response.completed',
+        response: {
+          input_transformations: [
+            { type: 'reasoning', id: 'rs_1', action: 'removed', reason: 'prefix_mismatch' },
+            { type: 'reasoning', id: 'rs_2', action: 'kept' },
+          ],
+        },
+      },
+      { dropped: 1, allowed: 0 },
+    ],
+    [
+      "OpenAI's end of a turn",
+      { response: { input_transformations: [{ type: 'reasoning', action: 'removed', reason: 'turn_boundary' }] } },
+      { dropped: 0, allowed: 0 },
+    ],
+    [
+      "Pi's message of an answer of OpenAI",
+      {
+        role: 'assistant',
+        diagnostics: [
+          {
+            type: 'openai_input_transformations',
+            details: { transformations: [{ type: 'reasoning', id: 'rs_1', action: 'removed', reason: 'prefix_mismatch' }] },
+          },
+        ],
+      },
+      { dropped: 1, allowed: 0 },
+    ],
+    [
+      "Pi's message",
+      { role: 'assistant', diagnostics: [{ type: 'x' }, { type: 'anthropic_input_transformations', details: { transformations: [dropped] } }] },
+      { dropped: 1, allowed: 0 },
+    ],
     ["Pi's message without any", { role: 'assistant', diagnostics: [] }, undefined],
     ['a change of the model', [{ type: 'thinking_dropped', reason: 'model_binding_mismatch' }], { dropped: 0, allowed: 0 }],
     ['an answer that says nothing', { content: [] }, undefined],
@@ -284,9 +316,20 @@ describe('withheld reasoning', () => {
     ['redacted', [{ role: 'assistant', content: [{ type: 'redacted_thinking', data: 'd' }, text] }], [{ role: 'assistant', content: [text] }]],
     ['pi', [{ role: 'assistant', content: [{ type: 'thinking', thinking: '', thinkingSignature: 's' }, text] }], [{ role: 'assistant', content: [text] }]],
     ['responses', [{ type: 'reasoning', id: 'rs', encrypted_content: 'e' }, { type: 'function_call' }], [{ type: 'function_call' }]],
-    ['ai-sdk', [{ role: 'assistant', content: [{ type: 'reasoning', text: 'hm', providerOptions: { anthropic: { signature: 's' } } }, text] }], [{ role: 'assistant', content: [text] }]],
+    [
+      'ai-sdk',
+      [{ role: 'assistant', content: [{ type: 'reasoning', text: 'hm', providerOptions: { anthropic: { signature: 's' } } }, text] }],
+      [{ role: 'assistant', content: [text] }],
+    ],
     ['opencode', [{ info: {}, parts: [{ type: 'reasoning', text: 'hm', metadata: {} }, text] }], [{ info: {}, parts: [text] }]],
-    ['nothing else', [{ role: 'assistant', content: [thought] }, { role: 'user', content: 'continue' }], [{ role: 'user', content: 'continue' }]],
+    [
+      'nothing else',
+      [
+        { role: 'assistant', content: [thought] },
+        { role: 'user', content: 'continue' },
+      ],
+      [{ role: 'user', content: 'continue' }],
+    ],
   ])('%s: reasoning stays out and the rest stays', (_, messages, left) => {
     const given = structuredClone(messages)
     const withheld = new Withheld()
@@ -318,7 +361,7 @@ describe('the table', () => {
   })
 
   test.each<[change: [from: string, to: string], sentence: string]>([
-    [["{ family = \"glm\", name = '5-turbo', since = 5,", "{ family = \"glm\", name = '5-turbo',"], 'model 74 (glm 5-turbo) lacks "since"'],
+    [['{ family = "glm", name = \'5-turbo\', since = 5,', '{ family = "glm", name = \'5-turbo\','], 'model 74 (glm 5-turbo) lacks "since"'],
     [["name = '5-turbo'", "name = '('"], 'model 74 (glm (): name can\'t be "("'],
     [['prices = [1.2, 4, 0.24]', 'prices = [1.2, 4]'], "model 74 (glm 5-turbo): prices can't be [1.2,4]"],
     [[', prices = [1.2, 4, 0.24], window = 200_000', ''], 'model 74 (glm 5-turbo) has neither prices nor a window'],
@@ -326,7 +369,10 @@ describe('the table', () => {
     [['prices = [1.2, 4, 0.24]', 'price = [1.2, 4, 0.24]'], 'model 74 (glm 5-turbo) has no field "price"'],
     [['write = 1.25', ''], '[unknown] lacks "write"'],
     [['reasoning = "signatures"', 'reasoning = "some"'], 'rule 8 (gemini): reasoning can\'t be "some"'],
-    [["name = 'fable|mythos', since = 5.1", "name = 'fable|mythos', since = 5.3"], 'model 2 (claude fable|mythos) is never reached: an earlier row has its name and an older version'],
+    [
+      ["name = 'fable|mythos', since = 5.1", "name = 'fable|mythos', since = 5.3"],
+      'model 2 (claude fable|mythos) is never reached: an earlier row has its name and an older version',
+    ],
     [['prefix = { kind = "prefix", ', 'prefix = { kind = "prefix", lookback = 3, '], 'caches.prefix: a common prefix has no lookback'],
   ])('a row with a fault is named: %j', ([from, to], sentence) => {
     const file = join(mkdtempSync(join(tmpdir(), 'models-')), 'models.toml')

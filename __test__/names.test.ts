@@ -27,7 +27,11 @@ function twice(found: Map<string, string[]>, may: readonly string[]): [string, s
 }
 
 test('Rust: types that are visible outside their module', () => {
-  const found = declared(readdirSync(join(ROOT, 'crates')).map((crate) => `crates/${crate}/src`), '.rs', /^pub(?:\([a-z: ]*\))? (?:struct|enum|trait|type) (\w+)/gm)
+  const found = declared(
+    readdirSync(join(ROOT, 'crates')).map((crate) => `crates/${crate}/src`),
+    '.rs',
+    /^pub(?:\([a-z: ]*\))? (?:struct|enum|trait|type) (\w+)/gm,
+  )
   expect(found.size).toBeGreaterThan(300)
   // Each crate has the result type of its errors.
   expect(twice(found, ['Result'])).toEqual([])

@@ -107,13 +107,10 @@ describe('the journal of a database', () => {
     expect(journalOf(url, place)).toBe(journalOf(plain, place))
   })
 
-  test.each(['https://127.0.0.1:3000', 'http://127.0.0.1:3001', 'http://127.0.0.1:3000/other', 'http://db:3000'])(
-    '%s has another one',
-    (url) => {
-      const place = folder()
-      expect(journalOf(url, place)).not.toBe(journalOf(plain, place))
-    },
-  )
+  test.each(['https://127.0.0.1:3000', 'http://127.0.0.1:3001', 'http://127.0.0.1:3000/other', 'http://db:3000'])('%s has another one', (url) => {
+    const place = folder()
+    expect(journalOf(url, place)).not.toBe(journalOf(plain, place))
+  })
 
   test('ports that a scheme implies, and letters of a host', () => {
     expect(nodeOf('http://Db.Internal')).toBe(nodeOf('http://db.internal:80/'))

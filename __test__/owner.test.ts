@@ -106,7 +106,10 @@ describe('forget', () => {
       expect(told.stderr).toContain(words)
     }
     expect((await found(store)).exported).toBe(SECRETS)
-    expect(await cli(['forget', '--store', store, '--text', 'in no text of this store'])).toMatchObject({ code: 1, stdout: `${store}: nothing matched, so nothing was erased\n` })
+    expect(await cli(['forget', '--store', store, '--text', 'in no text of this store'])).toMatchObject({
+      code: 1,
+      stdout: `${store}: nothing matched, so nothing was erased\n`,
+    })
     expect(JSON.parse((await cli(['forget', '--store', store, '--text', 'in no text of this store', '--json'])).stdout)).toEqual({ texts: 0, versions: 0 })
   })
 
@@ -196,7 +199,9 @@ describe('secrets', () => {
     // The same process restores the original output.
     expect((await manager.activate(id)).content).toBe(`first\nTOKEN=${token(0)}\n`)
     expect((await manager.activate('c1')).content).toBe(`and ${token(3)}`)
-    expect(await manager.recordToolcall({ id: 'c1', tool: 'bash', args: { command: `curl -H 'X: ${token(2)}'` }, content: `and ${token(3)}`, status: 'ok' })).toBe('c1')
+    expect(
+      await manager.recordToolcall({ id: 'c1', tool: 'bash', args: { command: `curl -H 'X: ${token(2)}'` }, content: `and ${token(3)}`, status: 'ok' }),
+    ).toBe('c1')
     await manager.close()
     expect(tokensIn(await everything(folder, path))).toBe(0)
     expect((await cli(['doctor', '--store', path, '--secrets'])).code).toBe(0)
@@ -207,7 +212,9 @@ describe('secrets', () => {
     expect((await later.indexFile('a.env')).action).toBe('unchanged')
     expect((await later.activate(id)).content).toBe(`first\nTOKEN=${token(0)}\n`)
     expect((await later.activate('c1')).content).toBe('and [redacted: github-pat]')
-    expect(await later.recordToolcall({ id: 'c1', tool: 'bash', args: { command: `curl -H 'X: ${token(2)}'` }, content: `and ${token(3)}`, status: 'ok' })).toBe('c1')
+    expect(
+      await later.recordToolcall({ id: 'c1', tool: 'bash', args: { command: `curl -H 'X: ${token(2)}'` }, content: `and ${token(3)}`, status: 'ok' }),
+    ).toBe('c1')
     // Another key in the same place is a change, though the stored texts are equal.
     writeFileSync(env, `first\nTOKEN=${token(1)}\n`)
     expect((await later.indexFile('a.env')).action).toBe('updated')
@@ -244,7 +251,9 @@ describe('prune and limits', () => {
     }
     expect(await names()).toEqual(['beta', 'alpha'])
     const project = await cli(['prune', '--store', store, '--project', '/home/me/p', '--dry-run'])
-    expect(project.stdout).toMatch(/^2026-01-\d\d \d\d:\d\d {5}1 turn {3}alpha {2}\/home\/me\/p {2}do alpha\n\S+: would remove 1 session with 4 objects, about [\d.]+ KiB of [\d.]+ KiB\n$/)
+    expect(project.stdout).toMatch(
+      /^2026-01-\d\d \d\d:\d\d {5}1 turn {3}alpha {2}\/home\/me\/p {2}do alpha\n\S+: would remove 1 session with 4 objects, about [\d.]+ KiB of [\d.]+ KiB\n$/,
+    )
     expect(await names()).toEqual(['beta', 'alpha'])
     const { code, stdout } = await cli(['prune', '--store', store, '--max-size', '1KB', '--older-than', '30d', '--json'])
     expect(code).toBe(0)
@@ -258,14 +267,24 @@ describe('prune and limits', () => {
     const store = oldStore()
     const limits = async (...args: string[]): Promise<string> => (await cli(['limits', '--store', store, ...args])).stdout
     expect(await limits()).toContain('no limits; nothing is removed automatically')
-    expect(await limits('--older-than', '6m', '--max-size', '2GB')).toContain('removes sessions not opened for 180 days, and the oldest sessions while it uses more than 2.0 GiB')
+    expect(await limits('--older-than', '6m', '--max-size', '2GB')).toContain(
+      'removes sessions not opened for 180 days, and the oldest sessions while it uses more than 2.0 GiB',
+    )
     expect(JSON.parse(await limits('--json'))).toEqual({ maxDays: 180, maxBytes: 2 * 1024 ** 3 })
     expect(await limits('--none')).toContain('no limits')
   })
 
   test('reports unreadable data and deletes nothing', async () => {
     const store = oldStore()
-    for (const args of [['prune'], ['prune', '--older-than', 'x'], ['prune', '--older-than', '0d'], ['prune', '--max-size', '-1'], ['limits', '--none', '--older-than', '1d'], ['limits', '--max-size', '0'], ['limits', '--max-size', '100KB']]) {
+    for (const args of [
+      ['prune'],
+      ['prune', '--older-than', 'x'],
+      ['prune', '--older-than', '0d'],
+      ['prune', '--max-size', '-1'],
+      ['limits', '--none', '--older-than', '1d'],
+      ['limits', '--max-size', '0'],
+      ['limits', '--max-size', '100KB'],
+    ]) {
       const { code, stdout, stderr } = await cli([args[0]!, '--store', store, ...args.slice(1)])
       expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: '' })
       expect(stderr).toMatch(/^pi-context-manager: .+\n$/)

@@ -71,7 +71,13 @@ test.skipIf(process.platform !== 'linux')('the MCP server reads a store on a dis
   const [disk, temporary] = [join(folder, 'disk'), join(folder, 'temporary')]
   for (const one of [disk, temporary]) mkdirSync(one)
   const path = await storeIn(disk)
-  for (const [file, mode] of [[folder, 0o755], [temporary, 0o777], [path, 0o444], [disk, 0o555]] as const) chmodSync(file, mode)
+  for (const [file, mode] of [
+    [folder, 0o755],
+    [temporary, 0o777],
+    [path, 0o444],
+    [disk, 0o555],
+  ] as const)
+    chmodSync(file, mode)
   const [command, args] = byReader(...program('mcp', '--store', path, '--session', 's'))
   const env = { PATH: process.env['PATH'] ?? '', TMPDIR: temporary, HOME: temporary }
   const client = new Client({ name: 'test', version: '1' })

@@ -31,9 +31,7 @@ test('a platform package without its binary', () => {
   const artifacts = temporaryFolder('artifacts-')
   copyFileSync(join(ROOT, FILE), join(artifacts, FILE))
   const missing = ALL.filter((platform) => platform !== PLATFORM)
-  expect(refusal(artifacts).sort()).toEqual(
-    missing.map((platform) => expect.stringMatching(`^pi-context-manager-${platform} has no binary`)),
-  )
+  expect(refusal(artifacts).sort()).toEqual(missing.map((platform) => expect.stringMatching(`^pi-context-manager-${platform} has no binary`)))
   expect(refusal(join(artifacts, 'nowhere'), [PLATFORM])).toEqual([expect.stringContaining('has no binary')])
 })
 
@@ -55,15 +53,22 @@ test('the packages: binaries in folders of their own are found, and the main pac
   expect(inside[0]).toContain(`package/${FILE}`)
   for (const name of ['LICENSE', 'THIRD-PARTY-NOTICES.txt']) expect(inside[0]).toContain(`package/${name}\n`)
   expect(inside[1]).not.toContain('.node\n')
-  for (const name of ['index.d.ts', 'lib/index.js', 'lib/index.d.ts', 'lib/cli/start.js', 'extensions/index.js', 'LICENSE', 'THIRD-PARTY-NOTICES.txt', 'README.md'])
+  for (const name of [
+    'index.d.ts',
+    'lib/index.js',
+    'lib/index.d.ts',
+    'lib/cli/start.js',
+    'extensions/index.js',
+    'LICENSE',
+    'THIRD-PARTY-NOTICES.txt',
+    'README.md',
+  ])
     expect(inside[1]).toContain(`package/${name}\n`)
   // One build: no sources beside what is compiled from them.
   expect(inside[1]!.split('\n').filter((name) => /^package\/(?!docs|examples).*\.ts$/.test(name) && !name.endsWith('.d.ts'))).toEqual([])
   const text = execFileSync('tar', ['-xzOf', tarballs[1]!, 'package/package.json'], { encoding: 'utf8' })
   const manifest = JSON.parse(text) as Record<string, object>
-  expect(Object.keys(manifest['optionalDependencies']!).sort()).toEqual(
-    ALL.map((platform) => `pi-context-manager-${platform}`),
-  )
+  expect(Object.keys(manifest['optionalDependencies']!).sort()).toEqual(ALL.map((platform) => `pi-context-manager-${platform}`))
   expect([manifest['devDependencies'], manifest['scripts'], manifest['workspaces']]).toEqual([undefined, undefined, undefined])
 })
 

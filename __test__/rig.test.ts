@@ -80,7 +80,7 @@ describe('the parts of the rig', () => {
     expect(engines.node).toBe(`>=${MINIMUM_NODE}`)
   })
 
-  test('a home is private: nothing of the user\'s configuration or keys gets in', async () => {
+  test("a home is private: nothing of the user's configuration or keys gets in", async () => {
     const server = await startModelServer([calls(['bash', { command: 'env' }]), 'done'])
     process.env['SCRIPTED_API_KEY'] = 'secret'
     onCleanUp(() => void delete process.env['SCRIPTED_API_KEY'])

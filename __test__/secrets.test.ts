@@ -72,8 +72,7 @@ test('with "redact" an output with a secret is still the output of its message',
   const place = temporaryFolder('hosts-')
   // In parts, so that this file has no key.
   const key = `${'ghp'}_1kQ8vT3mZ5xR1wB7nC4yL9dF2gH6jP0sUaEo`
-  const open = () =>
-    ContextManager.open({ sessionId: 's', cwd: place, store: { kind: 'sqlite', path: join(place, 'context.db') }, redact: true, watch: false })
+  const open = () => ContextManager.open({ sessionId: 's', cwd: place, store: { kind: 'sqlite', path: join(place, 'context.db') }, redact: true, watch: false })
   const call = (id: string) => ({ id, type: 'function', function: { name: 'bash', arguments: '{}' } })
   const messages = [
     { role: 'user', content: 'go' },

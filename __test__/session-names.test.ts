@@ -16,10 +16,22 @@ afterEach(cleanUp)
 describe('short names', () => {
   test.each<[string[], string[]]>([
     [['claude-code:9f3a1b2c-0000'], ['claude-code:9f3a1b2']],
-    [['claude-code:9f3a1b2c-0000', 'claude-code:d0000000-0000'], ['claude-code:9f3a1b2', 'claude-code:d000000']],
-    [['codex:019e7777-0001', 'codex:019e7777-0002'], ['codex:019e7777-0001', 'codex:019e7777-0002']],
-    [['opencode:ses_2f', 'claude-code:2'], ['opencode:ses_2f', 'claude-code:2']],
-    [['01a0c9f2-aaaa', '77777777-bbbb'], ['01a0c9f2', '77777777']],
+    [
+      ['claude-code:9f3a1b2c-0000', 'claude-code:d0000000-0000'],
+      ['claude-code:9f3a1b2', 'claude-code:d000000'],
+    ],
+    [
+      ['codex:019e7777-0001', 'codex:019e7777-0002'],
+      ['codex:019e7777-0001', 'codex:019e7777-0002'],
+    ],
+    [
+      ['opencode:ses_2f', 'claude-code:2'],
+      ['opencode:ses_2f', 'claude-code:2'],
+    ],
+    [
+      ['01a0c9f2-aaaa', '77777777-bbbb'],
+      ['01a0c9f2', '77777777'],
+    ],
   ])('%j', (ids, names) => expect(ids.map((id) => shortened(ids).get(id))).toEqual(names))
 
   test('one that was written down stays good when more sessions come', () => {
@@ -32,15 +44,20 @@ describe('short names', () => {
 
 describe('a session of the gateway', () => {
   const ID = '9f3a1b2c-1111-4222-8333-444455556666'
-  const REMINDER = { type: 'text', text: '<system-reminder>\nAs you answer the user\'s questions, you can use the following context:\n</system-reminder>' }
+  const REMINDER = { type: 'text', text: "<system-reminder>\nAs you answer the user's questions, you can use the following context:\n</system-reminder>" }
 
-  test('has its user\'s words, its folder and one name everywhere', async () => {
+  test("has its user's words, its folder and one name everywhere", async () => {
     const server = await startModelServer(() => 'ok')
     const home = folder()
     const path = join(home, 'context.db')
     const { gateway } = await gatewayTo(server.url, { store: { kind: 'sqlite', path }, billsPath: billsFile({ kind: 'sqlite', path }) })
     const loop = new AnthropicLoop(gateway, ID)
-    loop.more = { system: [{ type: 'text', text: 'You are Claude Code.' }, { type: 'text', text: `# Environment\n - Primary working directory: ${home}/proj\n - Is a git repository: false` }] }
+    loop.more = {
+      system: [
+        { type: 'text', text: 'You are Claude Code.' },
+        { type: 'text', text: `# Environment\n - Primary working directory: ${home}/proj\n - Is a git repository: false` },
+      ],
+    }
     loop.messages.push({ role: 'user', content: [REMINDER, { type: 'text', text: '<div> in the page is not closed, mend it' }] })
     for (let n = 0; n < 30; n += 1) await loop.call('Read', { file_path: `${home}/proj/src/n${n}.ts` }, long(`n${n}`))
     expect(gateway.ledger.sessions[0]!.prompt).toBe('<div> in the page is not closed, mend it')
@@ -59,7 +76,10 @@ describe('a session of the gateway', () => {
     for (const given of [name, '9f3a1b2', `claude-code:${ID}`]) {
       expect([given, (await cli(['inspect', '--store', path, given], env)).stdout]).toEqual([given, expect.stringContaining(`claude-code:${ID}`)])
       const why = await cli(['why', '--store', path, given], env)
-      expect([given, why]).toEqual([given, { code: 0, stdout: expect.stringMatching(/A\s+roll\s+of\s+ours\s+replaced\s+old\s+outputs\s+by\s+references\./), stderr: '' }])
+      expect([given, why]).toEqual([
+        given,
+        { code: 0, stdout: expect.stringMatching(/A\s+roll\s+of\s+ours\s+replaced\s+old\s+outputs\s+by\s+references\./), stderr: '' },
+      ])
     }
     const { breaks, calls } = JSON.parse((await cli(['why', '--store', path, name, '--json'], env)).stdout) as { breaks: { cost: number }[]; calls: number }
     expect([calls, breaks.length > 0, breaks.every(({ cost }) => cost > 0)]).toEqual([30, true, true])
@@ -68,7 +88,7 @@ describe('a session of the gateway', () => {
   })
 })
 
-test('a session that the gateway meets midway has its user\'s first words, although outputs came before its texts', async () => {
+test("a session that the gateway meets midway has its user's first words, although outputs came before its texts", async () => {
   const server = await startModelServer(() => 'ok')
   const path = join(folder(), 'context.db')
   const { gateway } = await gatewayTo(server.url, { store: { kind: 'sqlite', path } })
@@ -96,7 +116,12 @@ describe('where there is nothing of Pi', () => {
   test('a sentence names the folders that were looked into', async () => {
     for (const command of [['usage'], ['replay', '--all']]) {
       const { code, stderr } = await cli(command, { HOME: folder() })
-      expect([code, stderr]).toEqual([2, expect.stringContaining('there are no sessions in ~/.pi/agent/sessions, ~/.claude/projects, ~/.codex/sessions, ~/.gemini/tmp and ~/.local/share/opencode/opencode.db; name a file or folder, or use an agent first')])
+      expect([code, stderr]).toEqual([
+        2,
+        expect.stringContaining(
+          'there are no sessions in ~/.pi/agent/sessions, ~/.claude/projects, ~/.codex/sessions, ~/.gemini/tmp and ~/.local/share/opencode/opencode.db; name a file or folder, or use an agent first',
+        ),
+      ])
     }
     expect(await cli(['usage'], { HOME: home() })).toMatchObject({ code: 1, stderr: expect.stringContaining('there is no model call to sum up') })
     expect(await cli(['replay', '--all'], { HOME: home() })).toMatchObject({ code: 1, stderr: 'there is no session to replay\n' })
@@ -107,7 +132,9 @@ describe('where there is nothing of Pi', () => {
     const id = '0c0ffee0-1111-4222-8333-444455556666'
     for (const [n, one] of [id, id.replace('0c0ffee0', 'decade00')].entries()) {
       // Calls of the same names would be those of one session.
-      const text = readFileSync(fixture('claude-code.jsonl'), 'utf8').replaceAll(/"(id|requestId)":"(msg|req)_/g, `"$1":"$2_${n}`).replaceAll(/"sessionId":"[^"]*"/g, `"sessionId":"${one}"`)
+      const text = readFileSync(fixture('claude-code.jsonl'), 'utf8')
+        .replaceAll(/"(id|requestId)":"(msg|req)_/g, `"$1":"$2_${n}`)
+        .replaceAll(/"sessionId":"[^"]*"/g, `"sessionId":"${one}"`)
       writeFileSync(join(path, '.claude', 'projects', '-p', `${one}.jsonl`), text)
     }
     const { stdout } = await cli(['replay', join(path, '.claude', 'projects')], { HOME: path })

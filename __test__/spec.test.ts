@@ -12,7 +12,12 @@ const reliability = readFileSync(join(root, 'docs/reliability.md'), 'utf8')
 function rows(heading: RegExp, text = page): string[][] {
   const part = text.split(/^## /m).find((text) => heading.test(text))!
   const lines = part.split('\n').filter((line) => line.startsWith('|'))
-  return lines.slice(2).map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim()))
+  return lines.slice(2).map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  )
 }
 
 /** The crates whose files the pages name by their path below `src`. */

@@ -23,7 +23,13 @@ describe('a directory as toolcall objects', () => {
     const store = await session(await directory())
     const outcome = await indexContextDir(store, contextDir)
     const ids = [text, object].map((path) => basename(path, '.json'))
-    expect(outcome).toEqual({ indexed: [{ filepath: text, id: ids[0] }, { filepath: object, id: ids[1] }], skipped: [] })
+    expect(outcome).toEqual({
+      indexed: [
+        { filepath: text, id: ids[0] },
+        { filepath: object, id: ids[1] },
+      ],
+      skipped: [],
+    })
     expect(await store.get(ids[0]!)).toMatchObject({ type: 'toolcall', tool: 'read', args: { path: 'a.ts' }, content: 'the text\n', status: 'ok' })
     expect(await store.get(ids[1]!)).toMatchObject({ type: 'toolcall', tool: 'search', args: { query: 'x' }, content: '{"matches":[1,2]}', status: 'ok' })
     expect(await store.sessionSets()).toMatchObject({ sessionIndex: ids, metadataPool: ids, activeSet: [] })

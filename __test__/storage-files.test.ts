@@ -9,9 +9,39 @@ import { child, directory, ended, memoryFileSystem } from './storage/setup.ts'
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}_[0-9a-f]{6}_\d{13}_\d+_[0-9a-z]{4}\.json$/
 
 describe('names', () => {
-  const nasty = ['../../etc/passwd', '/etc/passwd', '..', '.', '', 'a\0b', 'x'.repeat(300), '../'.repeat(100), 'C:\\Windows', 'CON', 'nul', 'COM1.txt', 'a/b', 'a\\b', '.hidden', '-rf', '~', '$HOME', 'a\nb', '\u202e', 'поиск', '😀', '%2e%2e%2f', 'a*?<>|"', 'trailing.', 'trailing ']
+  const nasty = [
+    '../../etc/passwd',
+    '/etc/passwd',
+    '..',
+    '.',
+    '',
+    'a\0b',
+    'x'.repeat(300),
+    '../'.repeat(100),
+    'C:\\Windows',
+    'CON',
+    'nul',
+    'COM1.txt',
+    'a/b',
+    'a\\b',
+    '.hidden',
+    '-rf',
+    '~',
+    '$HOME',
+    'a\nb',
+    '\u202e',
+    'поиск',
+    '😀',
+    '%2e%2e%2f',
+    'a*?<>|"',
+    'trailing.',
+    'trailing ',
+  ]
 
-  test.each([['local files', false], ['a file system of the caller', true]])('no tool and no argument leaves the directory: %s', async (_, own) => {
+  test.each([
+    ['local files', false],
+    ['a file system of the caller', true],
+  ])('no tool and no argument leaves the directory: %s', async (_, own) => {
     const parent = await directory()
     const contextDir = join(parent, 'context')
     const fs = memoryFileSystem()
@@ -27,7 +57,12 @@ describe('names', () => {
       expect([context!.toolName, context!.args, context!.result], name).toEqual([name, { path: name, [name]: name }, name])
     }
     const all = own ? [...fs.files.keys()].map((file) => basename(file)) : await readdir(contextDir)
-    expect(all.toSorted()).toEqual(manager.getAllPointers().map(({ filename }) => filename).toSorted())
+    expect(all.toSorted()).toEqual(
+      manager
+        .getAllPointers()
+        .map(({ filename }) => filename)
+        .toSorted(),
+    )
     expect(await readdir(parent)).toEqual(own ? [] : ['context'])
   })
 })
@@ -50,10 +85,12 @@ test('a file system of the caller gets a temporary file, flushed and private, an
   const calls: unknown[][] = []
   const fs = memoryFileSystem()
   const spy = new Proxy<IFileSystem>(fs, {
-    get: (target, key: keyof IFileSystem) => (...args: never[]) => {
-      calls.push([key, ...args])
-      return (target[key] as (...args: never[]) => unknown)(...args)
-    },
+    get:
+      (target, key: keyof IFileSystem) =>
+      (...args: never[]) => {
+        calls.push([key, ...args])
+        return (target[key] as (...args: never[]) => unknown)(...args)
+      },
   })
   const manager = new ContextManager({ contextDir: '/c', fileSystem: spy })
   const filepath = await manager.saveContext('t', {}, 1)

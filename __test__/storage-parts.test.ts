@@ -29,9 +29,23 @@ test.each([
 })
 
 test('names_are_ordered_by_time_then_count_then_name', () => {
-  const ours = ['a_b_abc123_9_1_zzzz.json', 'b_abc123_10_2_aaaa.json', 'c_abc123_10_2_aaaa.json', 'a_abc123_10_10_aaaa.json', 'a_abc123_18446744073709551615_2_aaaa.json']
+  const ours = [
+    'a_b_abc123_9_1_zzzz.json',
+    'b_abc123_10_2_aaaa.json',
+    'c_abc123_10_2_aaaa.json',
+    'a_abc123_10_10_aaaa.json',
+    'a_abc123_18446744073709551615_2_aaaa.json',
+  ]
   const leftovers = ['.a_abc123_10_2_aaaa.json.tmp']
-  const foreign = ['a_abc123_10_2_AAAA.json', '-a_abc123_10_2_aaaa.json', 'a_abc12_10_2_aaaa.json', 'a_abc123_18446744073709551616_2_aaaa.json', 'a.json', '', '.x.json.tmp']
+  const foreign = [
+    'a_abc123_10_2_AAAA.json',
+    '-a_abc123_10_2_aaaa.json',
+    'a_abc12_10_2_aaaa.json',
+    'a_abc123_18446744073709551616_2_aaaa.json',
+    'a.json',
+    '',
+    '.x.json.tmp',
+  ]
   const all = [...ours, ...leftovers, ...foreign].toReversed()
   expect(outputNames(all, false)).toEqual(ours)
   expect(outputNames(all, true)).toEqual(leftovers)

@@ -24,7 +24,10 @@ async function open(descriptions: string[], options: StorageOptions = {}) {
 /** Copies, which the instance has no index of. */
 const foreign = (pointers: ContextPointer[]) => pointers.map((pointer) => ({ ...pointer }))
 
-describe.each([['its own pointers', (p: ContextPointer[]) => p], ['copies of them', foreign]] as const)('over %s', (_, use) => {
+describe.each([
+  ['its own pointers', (p: ContextPointer[]) => p],
+  ['copies of them', foreign],
+] as const)('over %s', (_, use) => {
   const select = async (query: string, descriptions: string[]) => {
     const { manager, pointers, described } = await open(descriptions)
     return described(manager.selectRelevantContexts(query, use(pointers)))
@@ -32,9 +35,7 @@ describe.each([['its own pointers', (p: ContextPointer[]) => p], ['copies of the
 
   test('the highest overlap comes first, equal ones keep their order, and entries without overlap are left out', async () => {
     const descriptions = ['read error log', 'list files', 'authentication error', 'an error', 'authentication']
-    expect(await select('authentication error', descriptions)).toEqual([
-      'authentication error', 'read error log', 'an error', 'authentication',
-    ])
+    expect(await select('authentication error', descriptions)).toEqual(['authentication error', 'read error log', 'an error', 'authentication'])
   })
 
   test('without a match all pointers are returned, in their order', async () => {
@@ -70,9 +71,7 @@ describe.each([['its own pointers', (p: ContextPointer[]) => p], ['copies of the
       const { manager, pointers } = await open(Array.from({ length: below(30) }, text))
       const some = pointers.filter(() => below(4) > 0)
       const query = text()
-      expect(manager.selectRelevantContexts(query, use(some)), JSON.stringify(query)).toEqual(
-        plain.selectRelevantContexts(query, some),
-      )
+      expect(manager.selectRelevantContexts(query, use(some)), JSON.stringify(query)).toEqual(plain.selectRelevantContexts(query, some))
     }
     expect(keywords('an Auth auth')).toEqual(new Set(['auth']))
   })
@@ -138,8 +137,18 @@ describe('with a ranker', () => {
   })
 
   test.each<[string, Ranker]>([
-    ['throws', () => { throw new Error('no key') }],
-    ['rejects', async () => { throw new Error('no network') }],
+    [
+      'throws',
+      () => {
+        throw new Error('no key')
+      },
+    ],
+    [
+      'rejects',
+      async () => {
+        throw new Error('no network')
+      },
+    ],
     ['answers with no array', (async () => 'first') as never],
     ['names no pointer', async () => ['/etc/passwd', 7 as never]],
   ])('the keyword rule answers where it %s', async (_, ranker) => {

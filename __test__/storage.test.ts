@@ -55,9 +55,7 @@ describe.each(fileSystems)('with %s', (_, fileSystem) => {
     const filepath = await manager.saveContext('ls', {}, 1)
     const [context] = await manager.loadContexts([filepath])
     expect(Object.keys(context!)).toEqual(['toolName', 'toolDescription', 'args', 'timestamp', 'result'])
-    expect(manager.getAllPointers()).toStrictEqual([
-      { filepath, filename: basename(filepath), toolName: 'ls', toolDescription: 'ls', args: {} },
-    ])
+    expect(manager.getAllPointers()).toStrictEqual([{ filepath, filename: basename(filepath), toolName: 'ls', toolDescription: 'ls', args: {} }])
   })
 
   test('the name has the hash of the canonical arguments and counts the saves', async () => {
@@ -149,9 +147,7 @@ describe.each(fileSystems)('with %s', (_, fileSystem) => {
     const outside = ['/etc/passwd', join(contextDir, '..', 'other.json'), join(contextDir, 'sub', basename(paths[0]!)), '', join(contextDir, 'notes.json')]
     const loaded = await manager.loadContexts([paths[0]!, paths[1]!, ...outside, paths[2]!, paths[3]!, paths[4]!, paths[5]!])
     expect(loaded.map(({ result }) => result)).toEqual([0, 3, 5])
-    expect(skipped()).toEqual(
-      [paths[1], ...outside, paths[2], paths[4]].map((filepath) => ({ filepath, reason: expect.stringMatching(/\w/) })),
-    )
+    expect(skipped()).toEqual([paths[1], ...outside, paths[2], paths[4]].map((filepath) => ({ filepath, reason: expect.stringMatching(/\w/) })))
   })
 
   test('a path that leads back into the directory is the file there', async () => {
@@ -226,8 +222,17 @@ describe.each(fileSystems)('with %s', (_, fileSystem) => {
     const deep: unknown = JSON.parse('{"a":'.repeat(200) + '1' + '}'.repeat(200))
     const bad: unknown[][] = [
       ['t', deep, 1],
-      [1, {}, 1], ['t', null, 1], ['t', [], 1], ['t', undefined, 1], ['t', { n: 1n }, 1], ['t', cycle, 1],
-      ['t', {}, cycle], ['t', {}, 1n], ['t', {}, 1, 'task'], ['t', {}, 1, Number.NaN], ['t', {}, 1, 1, 5],
+      [1, {}, 1],
+      ['t', null, 1],
+      ['t', [], 1],
+      ['t', undefined, 1],
+      ['t', { n: 1n }, 1],
+      ['t', cycle, 1],
+      ['t', {}, cycle],
+      ['t', {}, 1n],
+      ['t', {}, 1, 'task'],
+      ['t', {}, 1, Number.NaN],
+      ['t', {}, 1, 1, 5],
     ]
     for (const input of bad) {
       const save = manager.saveContext(...(input as Parameters<ContextManager['saveContext']>))
@@ -347,7 +352,10 @@ test("the caller's description is used, and the default one where it fails", asy
   })
   await manager.saveContext('ls', { a: 1 }, null)
   await manager.saveContext('ls', { fail: 'now' }, null)
-  expect(described).toEqual([['ls', { a: 1 }], ['ls', { fail: 'now' }]])
+  expect(described).toEqual([
+    ['ls', { a: 1 }],
+    ['ls', { fail: 'now' }],
+  ])
   expect(manager.getAllPointers().map(({ toolDescription }) => toolDescription)).toEqual(['about ls', 'ls now'])
   expect(messages.filter((message) => message.startsWith('describe failed'))).toHaveLength(1)
 })

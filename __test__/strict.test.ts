@@ -27,12 +27,14 @@ const thoughtsOf = (messages: any[]): { content: any[]; at: number }[] =>
   )
 
 /** Takes some blocks of reasoning out, by their place among all. */
-const without = (...places: number[]) => (messages: any[]) => {
-  const all = thoughtsOf(messages)
-  for (const { content, at } of places.map((place) => all.at(place)!)) content.splice(at, 1)
-}
+const without =
+  (...places: number[]) =>
+  (messages: any[]) => {
+    const all = thoughtsOf(messages)
+    for (const { content, at } of places.map((place) => all.at(place)!)) content.splice(at, 1)
+  }
 const EDITS: Record<string, { edit: (messages: any[]) => void; fits: boolean }> = {
-  'nothing': { edit: () => {}, fits: true },
+  nothing: { edit: () => {}, fits: true },
   'the first result shortened': { edit: (messages) => (messages[2].content[0].content = 'short'), fits: false },
   'an argument shortened': { edit: (messages) => (messages[1].content.at(-1).input.name = 'x'), fits: false },
   'the last result shortened, which stands before the last block': { edit: (messages) => (messages.at(-2).content[0].content = 'short'), fits: false },
@@ -40,7 +42,13 @@ const EDITS: Record<string, { edit: (messages: any[]) => void; fits: boolean }> 
   'reasoning removed from the start': { edit: without(0), fits: true },
   'reasoning removed from the end': { edit: without(-1), fits: true },
   'reasoning removed from the middle': { edit: without(1), fits: false },
-  'all reasoning removed': { edit: (messages) => thoughtsOf(messages).reverse().forEach(({ content, at }) => content.splice(at, 1)), fits: true },
+  'all reasoning removed': {
+    edit: (messages) =>
+      thoughtsOf(messages)
+        .reverse()
+        .forEach(({ content, at }) => content.splice(at, 1)),
+    fits: true,
+  },
   'a result rewritten as a list of one text': { edit: (messages) => (messages[2].content[0].content = [{ type: 'text', text: 'output of a' }]), fits: true },
   'a cache marker set': { edit: (messages) => (messages[2].content[0].cache_control = { type: 'ephemeral' }), fits: true },
 }
@@ -52,7 +60,10 @@ describe.each(Object.entries(EDITS))('%s', (_, { edit, fits }) => {
     edit(loop.messages)
     const next = loop.prompt('show c')
     if (fits) await next
-    else await expect(next).rejects.toThrow(/^messages\.\d+\.content\.\d+: Invalid `signature` in `thinking` block. The block is bound to a different conversation/)
+    else
+      await expect(next).rejects.toThrow(
+        /^messages\.\d+\.content\.\d+: Invalid `signature` in `thinking` block. The block is bound to a different conversation/,
+      )
     expect(lossOf(server.requests)).toEqual({ refused: fits ? 0 : 1, lost: 0, lostRunning: 0 })
   })
 

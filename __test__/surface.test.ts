@@ -63,7 +63,11 @@ describe('options', () => {
     ['a window that is not an object', { window: 3 }, /window must be an object with perTurn and turnsBack, not 3/],
     ['a relative working directory', { cwd: 'src' }, /the working directory must be an absolute path, and "src" is none/],
     ['a relative prefix', { mounts: [{ agentPrefix: 'a', canonicalPrefix: '/b', filesystemId: 'f' }] }, /must be absolute paths, and "a" or "\/b" is none/],
-    ['a negative context window', { model: { contextWindow: -1, input: 0, cacheRead: 0, cacheWrite: 0 } }, /model\.contextWindow is a number of 0 or more, not -1/],
+    [
+      'a negative context window',
+      { model: { contextWindow: -1, input: 0, cacheRead: 0, cacheWrite: 0 } },
+      /model\.contextWindow is a number of 0 or more, not -1/,
+    ],
     ['a price that is not a number', { model: { contextWindow: 1, input: '3', cacheRead: 0, cacheWrite: 0 } }, /model\.input/],
     ['a layout that does not exist', { layout: 'columns' }, /layout is 'references' or 'sections'/],
   ])('open_refuses_%s', async (_, wrong, sentence) => {
@@ -107,8 +111,15 @@ describe('options', () => {
   test('model_calls_refuse_negative_figures', async () => {
     const manager = await opened({ cwd: folder() })
     const circumstances = {
-      model: 'm', prices: { input: 1, cacheRead: 0.1, cacheWrite: 1 }, contextWindow: 0, cacheTtlMs: 1, nowMs: 1, systemTokens: 0,
-      onlyAtUserTurn: false, atUserTurn: true, rolls: true,
+      model: 'm',
+      prices: { input: 1, cacheRead: 0.1, cacheWrite: 1 },
+      contextWindow: 0,
+      cacheTtlMs: 1,
+      nowMs: 1,
+      systemTokens: 0,
+      onlyAtUserTurn: false,
+      atUserTurn: true,
+      rolls: true,
     }
     for (const wrong of [{ contextWindow: -1 }, { systemTokens: Number.NaN }, { prices: { input: -1, cacheRead: 0, cacheWrite: 0 } }]) {
       await expect(manager.advance([], { ...circumstances, ...wrong })).rejects.toMatchObject({

@@ -30,7 +30,10 @@ function shownBy(args: string[], env: Record<string, string> = {}): Promise<{ co
   const [file, own] = program(...args)
   return new Promise((resolve, reject) => {
     const { PAGER: _pager, LESS: _less, NO_COLOR: _colour, ...rest } = process.env
-    const child = spawn(...inTerminal([file, ...own], { columns: 80, rows: 24 }), { env: { ...rest, TERM: 'xterm', ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(...inTerminal([file, ...own], { columns: 80, rows: 24 }), {
+      env: { ...rest, TERM: 'xterm', ...env },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
     let screen = ''
     child.stdout.setEncoding('utf8').on('data', (text: string) => (screen += text))
     child.on('error', reject)
@@ -58,7 +61,11 @@ describe.runIf(process.platform === 'linux')('in a terminal', () => {
     ['the user’s pager shows it', { PAGER: "sed 's/^/> /'" }, /^> \x1b\[2mPi {2}session first {2}.*\n(> .*\n){20002}$/],
     ['a pager that stops reading ends it quietly', { PAGER: 'head -2' }, /^\x1b\[2mPi .*\n\\u001b.*\n$/],
     ['a pager that reads nothing ends it quietly', { PAGER: 'true' }, /^$/],
-    ['without the user’s pager, it is shown without one', { PAGER: 'no-such-pager' }, /no-such-pager.*not found\n\x1b\[2mPi .*\n\\u001b.*\n(line\n){20000}two\n/],
+    [
+      'without the user’s pager, it is shown without one',
+      { PAGER: 'no-such-pager' },
+      /no-such-pager.*not found\n\x1b\[2mPi .*\n\\u001b.*\n(line\n){20000}two\n/,
+    ],
     ['an empty PAGER is none', { PAGER: '' }, /^\x1b\[2mPi .*\n\\u001b.*\n(line\n){20000}two\n$/],
   ])('%s', async (_name, env, expected) => {
     const store = await storeIn(temporaryFolder('terminal-'))
@@ -72,7 +79,8 @@ describe.runIf(process.platform === 'linux')('in a terminal', () => {
     const { code, screen } = await shownBy(['show', '--store', store, join(store, '../../named.log')])
     expect({ code, screen: screen.replace(/\S*\/named\.log/, 'FILE') }).toEqual({
       code: 1,
-      screen: 'pi-context-manager: FILE has no text: only the hash of its bytes was recorded, because it is not text, is too large, or was only named by a shell command\n',
+      screen:
+        'pi-context-manager: FILE has no text: only the hash of its bytes was recorded, because it is not text, is too large, or was only named by a shell command\n',
     })
   })
 })

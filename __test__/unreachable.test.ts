@@ -31,7 +31,7 @@ const call = (id: string) => ({ id, tool: 'bash', args: {}, content: `output of 
 
 test('a session opens without its database if it is new or known, and not if another machine may have it', async () => {
   const { options } = await away()
-  const refused = { code: 'STORE_UNAVAILABLE', message: expect.stringContaining("session:s is not on this machine, and XTDB at http://127.0.0.1:") as string }
+  const refused = { code: 'STORE_UNAVAILABLE', message: expect.stringContaining('session:s is not on this machine, and XTDB at http://127.0.0.1:') as string }
   await expect(ContextManager.open(options('s'))).rejects.toMatchObject(refused)
   const first = await ContextManager.open({ ...options('s', true), systemPrompt: 'prompt' })
   await first.recordToolcall(call('one'))
@@ -52,7 +52,9 @@ test('a context of a host reports what was not sent', async () => {
   const context = new HostContext({ ...options('s', true), onWarning: (warning) => warnings.push(warning) }, 'anthropic')
   const { url, queued } = await (await context.manager())!.storeState()
   await context.close()
-  expect(warnings).toEqual([`pi-context-manager: ${queued} transactions wait in the journal for the XTDB database at ${url}; the next session on it sends them`])
+  expect(warnings).toEqual([
+    `pi-context-manager: ${queued} transactions wait in the journal for the XTDB database at ${url}; the next session on it sends them`,
+  ])
 })
 
 test.each([
@@ -77,7 +79,8 @@ async function command(): Promise<{ url: string; env: Record<string, string>; ho
   return { url, env: { PATH: process.env['PATH'] ?? '', HOME: home, XDG_DATA_HOME: join(home, 'data') }, home, body }
 }
 
-const line = (url: string): RegExp => new RegExp(`^pi-context-manager: \\d+ transactions wait in the journal for the XTDB database at ${url}; the next session on it sends them$`, 'gm')
+const line = (url: string): RegExp =>
+  new RegExp(`^pi-context-manager: \\d+ transactions wait in the journal for the XTDB database at ${url}; the next session on it sends them$`, 'gm')
 
 test('run records a new session without the database, and says at the end what was not sent', async () => {
   const server = await startModelServer(() => 'hello')
@@ -85,7 +88,9 @@ test('run records a new session without the database, and says at the end what w
   const script = `fetch(process.env.OPENAI_BASE_URL + '/chat/completions', { method: 'POST', body: ${JSON.stringify(body)} }).then((got) => got.text()).then((text) => console.log(text.includes('hello')))`
   const args = [START, 'run', '--store', url, '--', process.execPath, '-e', script]
   const { stdout, stderr } = await new Promise<{ stdout: string; stderr: string }>((resolve) => {
-    execFile(process.execPath, args, { cwd: home, env: { ...env, OPENAI_BASE_URL: `${server.url}/v1` } }, (_error, stdout, stderr) => resolve({ stdout, stderr }))
+    execFile(process.execPath, args, { cwd: home, env: { ...env, OPENAI_BASE_URL: `${server.url}/v1` } }, (_error, stdout, stderr) =>
+      resolve({ stdout, stderr }),
+    )
   })
   expect(stdout.trim()).toBe('true')
   expect(stderr.match(line(url)), stderr).toHaveLength(1)
@@ -94,7 +99,11 @@ test('run records a new session without the database, and says at the end what w
 test('gateway says when it ends what was not sent', async () => {
   const server = await startModelServer(() => 'hello')
   const { url, env, home, body } = await command()
-  const child = spawn(process.execPath, [START, 'gateway', '--listen', '0', '--store', url, '--openai', `${server.url}/v1`], { cwd: home, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [START, 'gateway', '--listen', '0', '--store', url, '--openai', `${server.url}/v1`], {
+    cwd: home,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   onCleanUp(() => void child.kill('SIGKILL'))
   let [said, stderr] = ['', '']
   child.stderr.on('data', (data: Buffer) => (stderr += data.toString()))

@@ -83,7 +83,10 @@ function widest(): { args: object; looked: () => number } {
 describe('more fields of one object than are taken', () => {
   const message = (args: object): object => ({
     role: 'assistant',
-    content: [{ type: 'text', text: 'x' }, { type: 'toolCall', id: 'c', name: 'custom', arguments: args }],
+    content: [
+      { type: 'text', text: 'x' },
+      { type: 'toolCall', id: 'c', name: 'custom', arguments: args },
+    ],
     timestamp: 1,
   })
 

@@ -16,8 +16,7 @@ function listen(manager: ContextManager) {
     events.push(event)
     for (const look of waiting) look()
   })
-  const heard = (action: WatchEvent['action'], id: string) =>
-    events.find((event) => event.action === action && event.id === id)
+  const heard = (action: WatchEvent['action'], id: string) => events.find((event) => event.action === action && event.id === id)
   const until = (action: WatchEvent['action'], id: string): Promise<WatchEvent> => {
     const arrived = new Promise<WatchEvent>((resolve) => {
       const look = () => {

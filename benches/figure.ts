@@ -64,7 +64,7 @@ export async function timed(work: () => unknown): Promise<number> {
 export function text(bytes: number, number: number): string {
   let state = number + 1
   const parts: string[] = []
-  for (let length = 0; length < bytes; ) {
+  for (let length = 0; length < bytes;) {
     state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0
     const part = `value_${(state >>> 8) % 5000}${state % 7 === 0 ? '\n  ' : ' '}`
     parts.push(part)

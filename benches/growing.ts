@@ -15,7 +15,12 @@ const seconds = Number(process.argv[3] ?? 60)
 const LINE_BYTES = 80
 const START_BYTES = 100_000
 
-for (const [how, everyMs] of [['read once', Infinity], ['read every 10 s', 10_000], ['read every second', 1_000], ['named every second', 1_000]] as const) {
+for (const [how, everyMs] of [
+  ['read once', Infinity],
+  ['read every 10 s', 10_000],
+  ['read every second', 1_000],
+  ['named every second', 1_000],
+] as const) {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'growing-')))
   const [log, path] = [join(folder, 'build.log'), join(folder, 'store', 'context.db')]
   writeFileSync(log, text(START_BYTES, 1))
@@ -39,6 +44,15 @@ for (const [how, everyMs] of [['read once', Infinity], ['read every 10 s', 10_00
   await manager.close()
   const [ours, beside] = [statSync(path).size, statSync(log).size]
   const note = `${lines} lines appended, ${versions.length} versions, ${turns} reads`
-  print({ figure: 'growing', what: `a log for ${seconds} s, ${how}`, ours: ours / 1000, peer: 'its final size', beside: beside / 1000, unit: 'kB', good: 2, note })
+  print({
+    figure: 'growing',
+    what: `a log for ${seconds} s, ${how}`,
+    ours: ours / 1000,
+    peer: 'its final size',
+    beside: beside / 1000,
+    unit: 'kB',
+    good: 2,
+    note,
+  })
   rmSync(folder, { recursive: true })
 }

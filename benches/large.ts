@@ -32,7 +32,10 @@ async function point(what: string, size: number, call: () => Promise<unknown>): 
   look()
   still = 0
   const start = performance.now()
-  const outcome = await call().then(() => '', (error: { code?: string }) => `, ${error.code ?? 'an error'}`)
+  const outcome = await call().then(
+    () => '',
+    (error: { code?: string }) => `, ${error.code ?? 'an error'}`,
+  )
   const took = performance.now() - start
   await new Promise((done) => setTimeout(done, 5))
   clearInterval(timer)
@@ -109,7 +112,14 @@ function recording(messages: number): string {
   const lines: object[] = [{ type: 'session', version: 3, id: 'bench', timestamp: new Date(at(0)).toISOString(), cwd: '/' }]
   for (let n = 0; n < messages; n += 1) {
     const text = [{ type: 'text', text: `${n % 2 === 0 ? 'question' : 'answer'} ${n}` }]
-    const usage = { input: 10, output: 5, cacheRead: n * 8, cacheWrite: 8, totalTokens: n * 8 + 23, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } }
+    const usage = {
+      input: 10,
+      output: 5,
+      cacheRead: n * 8,
+      cacheWrite: 8,
+      totalTokens: n * 8 + 23,
+      cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
+    }
     const answer = { api: 'anthropic-messages', provider: 'anthropic', model: 'claude-sonnet-4-5', usage, stopReason: 'stop' }
     const message = { role: n % 2 === 0 ? 'user' : 'assistant', content: text, timestamp: at(n), ...(n % 2 === 1 && answer) }
     lines.push({ type: 'message', id: `m${n}`, parentId: n === 0 ? null : `m${n - 1}`, timestamp: new Date(at(n)).toISOString(), message })

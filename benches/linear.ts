@@ -53,7 +53,12 @@ const DIMENSIONS: readonly Dimension[] = [
   { what: 'what it keeps of them', length: long(150), unit: 'kB', cost: async (length) => (await conversations(length)).bytes / 1000, good: 1.5 },
   { what: 'sessions open on one store', length: long(100), unit: 'ms', cost: (length) => processor(() => openSessions(length)) },
   { what: 'record of a window that slides over N calls', length: isOnce() ? 80 : 300, unit: 'kB', cost: async (length) => (await slid(60, length)) / 1000 },
-  { what: 'record of the same number of calls with a window of N', length: 60, unit: 'kB', cost: async (length) => (await slid(length, isOnce() ? 80 : 300)) / 1000 },
+  {
+    what: 'record of the same number of calls with a window of N',
+    length: 60,
+    unit: 'kB',
+    cost: async (length) => (await slid(length, isOnce() ? 80 : 300)) / 1000,
+  },
   { what: 'calls with odd names of arguments', length: long(400), unit: 'ms', cost: (length) => processor(() => oddArguments(length)) },
 ]
 
@@ -117,7 +122,8 @@ async function openSessions(count: number): Promise<void> {
   const cwd = root
   const path = join(folder(), 'context.db')
   const managers: ContextManager[] = []
-  for (let n = 0; n < count; n += 1) managers.push(await ContextManager.open({ sessionId: `s${n}`, cwd, store: { kind: 'sqlite', path, durability: 'process' } }))
+  for (let n = 0; n < count; n += 1)
+    managers.push(await ContextManager.open({ sessionId: `s${n}`, cwd, store: { kind: 'sqlite', path, durability: 'process' } }))
   for (const manager of managers) await manager.close()
 }
 
@@ -128,7 +134,12 @@ async function openSessions(count: number): Promise<void> {
 async function slid(window: number, count: number): Promise<number> {
   const manager = await ContextManager.open({ sessionId: 's', cwd: root, store: { kind: 'memory' }, watch: false, stay: { debtCap: 'none' } })
   let now = 0
-  const projection = new Projection(manager, { shape: 'anthropic', shortens: true, now: () => (now += 1_000), model: { name: 'm', contextWindow: 1_000_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 } })
+  const projection = new Projection(manager, {
+    shape: 'anthropic',
+    shortens: true,
+    now: () => (now += 1_000),
+    model: { name: 'm', contextWindow: 1_000_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 },
+  })
   let calls: object[][] = []
   const recorded = async (): Promise<number> => {
     const chat = (await manager.get('chat:s')) as { turns?: { rolls?: object[] }[] } | null

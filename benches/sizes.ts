@@ -98,7 +98,13 @@ try {
     await measure(stores[0], round, little)
     await measure(stores[1], round, much)
   }
-  for (const [what, unit] of Object.entries({ open: 'a new session', resume: 'a session of before', record: 'an output of 50 KB', rare: 'a search for a word of one output', common: 'a search for a word of many outputs' })) {
+  for (const [what, unit] of Object.entries({
+    open: 'a new session',
+    resume: 'a session of before',
+    record: 'an output of 50 KB',
+    rare: 'a search for a word of one output',
+    common: 'a search for a word of many outputs',
+  })) {
     const [ours, beside] = [much[what as keyof Times], little[what as keyof Times]]
     print({
       figure: what,

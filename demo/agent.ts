@@ -117,8 +117,7 @@ const GO_BACK: Step = () => undefined
 
 const say = (text: string): Reply => ({ text })
 const bash = (command: string): Reply => calls(['bash', { command }])
-const note = (line: string): Reply =>
-  calls(['edit', { path: SCRATCH, edits: [{ oldText: '<!-- end -->', newText: `- ${line}\n<!-- end -->` }] }])
+const note = (line: string): Reply => calls(['edit', { path: SCRATCH, edits: [{ oldText: '<!-- end -->', newText: `- ${line}\n<!-- end -->` }] }])
 
 /** Output that an agent asks for without thinking of its size: here at most 32 kB, about 8,000 tokens. */
 const large = (command: string): Reply => bash(`{ ${command} ; } 2>/dev/null | head -c 32000`)
@@ -127,8 +126,7 @@ function plan(read: readonly string[], folders: readonly string[]): Round[] {
   if (read.length === 0) throw new Error('this repository has no text file of 2 to 24 kB to read')
   const file = (index: number): string => read[index % read.length] as string
   const folder = (index: number): string => folders[index % folders.length] ?? '.'
-  const look = (...indexes: number[]): Reply =>
-    calls(...indexes.map((index): [string, object] => ['read', { path: file(index) }]))
+  const look = (...indexes: number[]): Reply => calls(...indexes.map((index): [string, object] => ['read', { path: file(index) }]))
   const ls = (path: string): Reply => calls(['ls', { path }])
   const grep = (pattern: string): Reply => calls(['grep', { pattern, path: '.', limit: 120 }])
   const every = (pattern: string): string => `find . -type f -name '${pattern}' | LC_ALL=C sort | xargs`
@@ -185,7 +183,7 @@ function plan(read: readonly string[], folders: readonly string[]): Round[] {
         large('cat Cargo.lock'),
         grep('^version = '),
         look(5),
-        large("grep -n '\"version\"' -B1 package-lock.json"),
+        large('grep -n \'"version"\' -B1 package-lock.json'),
         note('dependencies: both lock files are complete'),
         say('Versions are pinned in both lock files.'),
       ],

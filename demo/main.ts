@@ -99,12 +99,7 @@ async function demo(): Promise<void> {
 }
 
 /** Runs the agent's prompts through one `pi -p` and checks that all of it happened. */
-async function run(
-  name: string,
-  root: string,
-  files: readonly string[],
-  load: { extension?: string; env?: Record<string, string> } = {},
-): Promise<Run> {
+async function run(name: string, root: string, files: readonly string[], load: { extension?: string; env?: Record<string, string> } = {}): Promise<Run> {
   const folders = [...new Set(files.filter((path) => path.includes('/')).map((path) => path.split('/')[0] as string))]
   const agent = createAgent(filesToRead(files, 10), folders)
   const cache = new PrefixCache()
@@ -135,12 +130,7 @@ async function run(
 }
 
 /** Throws unless the run went through to its last answer and the model was sent well-formed conversations. */
-function check(
-  name: string,
-  problems: readonly string[],
-  result: PrintResult,
-  requests: readonly ModelRequest[],
-): void {
+function check(name: string, problems: readonly string[], result: PrintResult, requests: readonly ModelRequest[]): void {
   const wrote = written(result.stderr)
   if (problems.length > 0) throw new DemoError(`${name}: ${problems.join('; ')}${wrote}`)
   if (result.exitCode !== 0) {
@@ -170,9 +160,7 @@ function reportContext(run: Run, store: string): void {
   const last = run.requests.at(-1)
   if (last === undefined) throw new DemoError('no model call was recorded')
   const { full, references, fullTokens } = inSight(last)
-  screen.print(
-    `In the window at the end: ${full} tool results in full (${whole(fullTokens)} tokens), ${references} as references.`,
-  )
+  screen.print(`In the window at the end: ${full} tool results in full (${whole(fullTokens)} tokens), ${references} as references.`)
   const { back } = run.agent
   if (references === 0) throw new DemoError('the context manager has not collapsed a single result')
   if (back === undefined) throw new DemoError('the agent found no reference to go back to')

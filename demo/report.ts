@@ -22,10 +22,22 @@ export function table(columns: readonly Column[]): string[] {
   const rows = [
     ['', ...columns.map((column) => column.name), columns.length > 1 ? 'of plain Pi' : ''],
     row('model calls', (sum) => whole(sum.calls)),
-    row('tokens sent, all calls', (sum) => whole(sum.prompt), ratio((sum) => sum.prompt)),
-    row('tokens sent, largest call', (sum) => whole(sum.peak), ratio((sum) => sum.peak)),
+    row(
+      'tokens sent, all calls',
+      (sum) => whole(sum.prompt),
+      ratio((sum) => sum.prompt),
+    ),
+    row(
+      'tokens sent, largest call',
+      (sum) => whole(sum.peak),
+      ratio((sum) => sum.peak),
+    ),
     row('of them read from the cache', (sum) => `${(100 * sum.cachedShare).toFixed(1)} %`),
-    row('cost of what was sent *', (sum) => whole(sum.cost), ratio((sum) => sum.cost)),
+    row(
+      'cost of what was sent *',
+      (sum) => whole(sum.cost),
+      ratio((sum) => sum.cost),
+    ),
   ]
   const [head, ...body] = aligned(rows, { gap: '   ' })
   const rule = '-'.repeat(Math.max(...[head ?? '', ...body].map((line) => line.length)))

@@ -15,10 +15,7 @@ const declare = (name, description, field) => ({
   type: 'function',
   function: { name, description, parameters: { type: 'object', properties: { [field]: { type: 'string' } }, required: [field] } },
 })
-const tools = [
-  declare('read', 'Reads a file', 'path'),
-  declare('activate', 'Brings back a collapsed tool output by the id in its toolcall_ref line', 'id'),
-]
+const tools = [declare('read', 'Reads a file', 'path'), declare('activate', 'Brings back a collapsed tool output by the id in its toolcall_ref line', 'id')]
 const execute = async (name, args) => {
   if (name === 'read') return readFile(args.path, 'utf8')
   const { content, message } = await manager.activate(args.id)

@@ -8,7 +8,18 @@ import { Type } from 'typebox'
 
 const { OPENAI_BASE_URL: baseUrl = 'https://api.openai.com/v1', OPENAI_API_KEY: key = '', MODEL: id = 'gpt-5' } = process.env
 const cost = { input: 1.25, output: 10, cacheRead: 0.125, cacheWrite: 1.25 }
-const model = { id, name: id, api: 'openai-completions', provider: 'openai', baseUrl, reasoning: false, input: ['text'], cost, contextWindow: 400_000, maxTokens: 8_000 }
+const model = {
+  id,
+  name: id,
+  api: 'openai-completions',
+  provider: 'openai',
+  baseUrl,
+  reasoning: false,
+  input: ['text'],
+  cost,
+  contextWindow: 400_000,
+  maxTokens: 8_000,
+}
 
 const context = contextFor({ sessionId: `agent-${process.pid}`, model: { name: id, contextWindow: 400_000, ...cost } })
 
@@ -27,5 +38,10 @@ const agent = new Agent({
   streamFn: streamSimple,
 })
 await agent.prompt(process.argv[2] ?? 'What does package.json say?')
-console.log(agent.state.messages.at(-1).content.map((block) => block.text ?? '').join(''))
+console.log(
+  agent.state.messages
+    .at(-1)
+    .content.map((block) => block.text ?? '')
+    .join(''),
+)
 await context.close()

@@ -40,7 +40,7 @@ export class SessionBinding {
 
   /** Takes in what the newest answers of a branch say. Call it before each model call; it reads back to the last answer. */
   follow(branch: SessionTree): void {
-    for (let id = branch.getLeafId(); id !== null; ) {
+    for (let id = branch.getLeafId(); id !== null;) {
       const entry = branch.getEntry(id)
       if (entry === undefined) return
       if (entry.type === 'message' && entry.message.role === 'assistant') {
@@ -98,7 +98,7 @@ function asksForDrops(model: Model, lastRequest: unknown): boolean {
 
 /** The last answer before an entry, also one that failed. */
 function newestAnswer(branch: SessionTree, from: string | null): SessionEntry | undefined {
-  for (let id = from; id !== null; ) {
+  for (let id = from; id !== null;) {
     const entry = branch.getEntry(id)
     if (entry === undefined || (entry.type === 'message' && entry.message.role === 'assistant')) return entry
     id = entry.parentId

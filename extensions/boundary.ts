@@ -114,7 +114,8 @@ export class Boundary {
       const branch = ctx.sessionManager.getBranch()
       const real = realCompaction(branch)
       const { circumstances } = this
-      if (real !== undefined) this.figures.ledger.compacted(real, reason === 'manual', usageIn(branch, real.id), circumstances.prices(ctx), circumstances.compaction(ctx))
+      if (real !== undefined)
+        this.figures.ledger.compacted(real, reason === 'manual', usageIn(branch, real.id), circumstances.prices(ctx), circumstances.compaction(ctx))
       await this.#driver.compacted()
     })
   }

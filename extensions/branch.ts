@@ -82,7 +82,11 @@ export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks'
     for (const noted of [this.#asked, this.#left, this.#edited]) noted.clear()
     this.#born = new Map([...points(branch)].flatMap(({ point }) => Object.entries(point.born ?? {})))
     for (const { key, message } of messages) this.#note(key, message as PiMessage)
-    this.#ledger.reset(messages.map(({ key, message }) => [key, sizeOf(message)]), this.#plainMessages(branch), realCompaction(branch))
+    this.#ledger.reset(
+      messages.map(({ key, message }) => [key, sizeOf(message)]),
+      this.#plainMessages(branch),
+      realCompaction(branch),
+    )
     // A compaction comes first in the projection, wherever it is on the branch, and is not part of the record.
     const isCompacted = projection[0]?.sourceEntry.type === 'compaction'
     let recorded = Math.max(0, isCompacted ? messages.findIndex(({ key }) => before.has(key)) : 0)
@@ -212,11 +216,7 @@ function toldIn(summary: string): number {
  * The messages that a compaction has removed before they were recorded, for instance because the store could not be
  * written. They count only if earlier ones were recorded: what came before the first use of a store stays out.
  */
-function lostOf(
-  branch: readonly SessionEntry[],
-  projection: readonly ProjectedSessionEntry[],
-  before: ReadonlySet<string>,
-): IncomingMessage[] {
+function lostOf(branch: readonly SessionEntry[], projection: readonly ProjectedSessionEntry[], before: ReadonlySet<string>): IncomingMessage[] {
   if (before.size === 0) return []
   const first = branch.findIndex((entry) => entry.id === projection[1]?.sourceEntry.id)
   const messages = new Map<string, IncomingMessage>()

@@ -88,7 +88,14 @@ export class Circumstances {
     if (this.#asked === undefined) return undefined
     const last = lastAnswer(ctx.sessionManager)
     const binding = this.binding.of(physicalModel(ctx, last))
-    return this.lifetimes.changed(payload, ctx, { at: this.#asked.at, warmedMs: last?.warmedMs, isNew: last === undefined, binding, systemTokens: this.#systemTokens(ctx), savedTokens })
+    return this.lifetimes.changed(payload, ctx, {
+      at: this.#asked.at,
+      warmedMs: last?.warmedMs,
+      isNew: last === undefined,
+      binding,
+      systemTokens: this.#systemTokens(ctx),
+      savedTokens,
+    })
   }
 
   /** The request was answered. */
@@ -150,7 +157,12 @@ export class Circumstances {
     const charged = usage === undefined ? (last?.perCatalogueDollar ?? 1) : perCatalogueDollar(usage)
     const { input, cacheRead, cacheWrite, ...steps } = this.#prices(model)
     const prices = { ...steps, input: charged * input, cacheRead: charged * cacheRead, cacheWrite: charged * cacheWrite, output: charged * (cost?.output ?? 0) }
-    return { ...prices, isPlan: isOnPlan(ctx, model), asksHour: this.#asksHour(model), ...(cost?.tiers === undefined ? {} : { outputAbove: (tokens) => charged * ratesAt(cost, tokens).output }) }
+    return {
+      ...prices,
+      isPlan: isOnPlan(ctx, model),
+      asksHour: this.#asksHour(model),
+      ...(cost?.tiers === undefined ? {} : { outputAbove: (tokens) => charged * ratesAt(cost, tokens).output }),
+    }
   }
 
   /** The rule by which plain Pi compacts in the model's window. */

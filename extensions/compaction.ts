@@ -1,10 +1,5 @@
 /** Pi's compaction: avoided if a roll makes enough room without loss; otherwise given the texts behind references. */
-import type {
-  ExtensionContext,
-  SessionBeforeCompactEvent,
-  SessionBeforeCompactResult,
-  SessionEntry,
-} from '@earendil-works/pi-coding-agent'
+import type { ExtensionContext, SessionBeforeCompactEvent, SessionBeforeCompactResult, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { Boundary } from './boundary.ts'
 import type { PiMessage } from './messages.ts'
 import { isReference } from '../lib/lines/index.ts'
@@ -25,11 +20,7 @@ export async function beforeCompaction(
 }
 
 /** Rolls everything stale. True if the rest fits. Pi asks again if its own count disagrees. */
-async function makesRoom(
-  boundary: Boundary,
-  event: SessionBeforeCompactEvent,
-  ctx: ExtensionContext,
-): Promise<boolean> {
+async function makesRoom(boundary: Boundary, event: SessionBeforeCompactEvent, ctx: ExtensionContext): Promise<boolean> {
   const { tokensBefore, settings } = event.preparation
   const receipt = await boundary.rollNow(ctx)
   if (receipt === undefined || ctx.model === undefined) return false
@@ -40,8 +31,7 @@ async function makesRoom(
 function storedResults(entries: readonly SessionEntry[]): Map<string, PiMessage> {
   const found = new Map<string, PiMessage>()
   for (const entry of entries) {
-    if (entry.type === 'message' && entry.message.role === 'toolResult')
-      found.set(keyOf(entry.message), entry.message)
+    if (entry.type === 'message' && entry.message.role === 'toolResult') found.set(keyOf(entry.message), entry.message)
   }
   return found
 }
@@ -51,8 +41,7 @@ function restoreTexts(messages: PiMessage[], stored: ReadonlyMap<string, PiMessa
   for (const [index, message] of messages.entries()) {
     if (message.role !== 'toolResult') continue
     const [block] = message.content
-    if (block?.type === 'text' && isReference(block.text))
-      messages[index] = stored.get(keyOf(message)) ?? message
+    if (block?.type === 'text' && isReference(block.text)) messages[index] = stored.get(keyOf(message)) ?? message
   }
 }
 

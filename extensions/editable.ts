@@ -33,16 +33,8 @@ export function say(ctx: ExtensionContext, content: string): PiMessage {
  * projection's order. If another extension has changed that, they are returned unchanged, and the edits take effect at the
  * next request.
  */
-export function withEdits(
-  messages: readonly PiMessage[],
-  projection: readonly ProjectedSessionEntry[],
-  edits: Replacements,
-): PiMessage[] {
-  const flat = projection.flatMap((entry) =>
-    entry.messages
-      .filter((m) => m.role !== 'system')
-      .map((m) => ({ id: entry.sourceEntry.id, role: m.role })),
-  )
+export function withEdits(messages: readonly PiMessage[], projection: readonly ProjectedSessionEntry[], edits: Replacements): PiMessage[] {
+  const flat = projection.flatMap((entry) => entry.messages.filter((m) => m.role !== 'system').map((m) => ({ id: entry.sourceEntry.id, role: m.role })))
   const sent = messages.filter((message) => message.role !== 'system')
   if (flat.length !== sent.length || flat.some((one, index) => one.role !== sent[index]?.role)) {
     return [...messages]

@@ -18,14 +18,7 @@ export async function bounded<T>(promise: Promise<T>, limitMs: number, what: str
 }
 
 /** Codes of failures that concern one object or one call. The session continues after them. */
-const PASSING = new Set([
-  'INVALID_ARGUMENT',
-  'UNKNOWN_OBJECT',
-  'NOT_CONTENT',
-  'NULL_CONTENT',
-  'NOT_ACTIVE',
-  'IO',
-])
+const PASSING = new Set(['INVALID_ARGUMENT', 'UNKNOWN_OBJECT', 'NOT_CONTENT', 'NULL_CONTENT', 'NOT_ACTIVE', 'IO'])
 
 /** True if the store and the engine can still be relied on after a failure, as long as it does not repeat. */
 export function isPassing(error: unknown): boolean {
@@ -55,11 +48,7 @@ export class Failures {
 /**
  * Tells the user something: in the interface if there is one, otherwise on standard error, never on standard output.
  */
-export function tell(
-  ctx: ExtensionContext,
-  text: string,
-  kind: 'info' | 'warning' | 'error' = 'warning',
-): void {
+export function tell(ctx: ExtensionContext, text: string, kind: 'info' | 'warning' | 'error' = 'warning'): void {
   try {
     if (ctx.hasUI) ctx.ui.notify(text, kind)
     else process.stderr.write(`${text}\n`)

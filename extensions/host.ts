@@ -173,7 +173,10 @@ export class Host {
       const count = binding?.withhold(ctx.sessionManager) ?? 0
       if (count > 0) {
         const steps = `${count} ${count === 1 ? 'step' : 'steps'}`
-        this.#tellOnce(ctx, `Context manager: the provider refused the reasoning of ${steps}, because what came before it had changed. It is left out from now on.`)
+        this.#tellOnce(
+          ctx,
+          `Context manager: the provider refused the reasoning of ${steps}, because what came before it had changed. It is left out from now on.`,
+        )
       }
       return binding?.changed(payload)
     } catch (error) {
@@ -190,8 +193,7 @@ export class Host {
 
   /** The open engine. Throws a message for the model or the user if there is none. */
   manager(): ContextManager {
-    if (this.boundary === undefined)
-      throw new Error(this.failure ?? 'the context manager has no open session')
+    if (this.boundary === undefined) throw new Error(this.failure ?? 'the context manager has no open session')
     return this.boundary.manager
   }
 
@@ -210,8 +212,7 @@ export class Host {
       this.exempt = exemptions(settings.neverCollapse, ctx.cwd)
       const manager = await this.#open(ctx, settings, isNew)
       const circumstances = new Circumstances(this.pi, settings, () => this.requests.last)
-      const leftOut = (why: string): void =>
-        this.#tellOnce(ctx, `Context manager: a message could not be recorded: ${why}.`)
+      const leftOut = (why: string): void => this.#tellOnce(ctx, `Context manager: a message could not be recorded: ${why}.`)
       const boundary = new Boundary(manager, circumstances, this.#recall, settings.layout, leftOut)
       this.#failures = new Failures()
       boundary.off = !settings.enabled
@@ -244,8 +245,7 @@ export class Host {
     const { sessionManager } = ctx
     const entries = sessionManager.getEntries()
     if (this.#insists || !isHeldOut(sessionManager.getSessionId(), holdout, entries)) return false
-    this.failure =
-      'This session runs without the context manager, because the setting "holdout" leaves some sessions plain. /context on switches it on here.'
+    this.failure = 'This session runs without the context manager, because the setting "holdout" leaves some sessions plain. /context on switches it on here.'
     if (!isMarked(entries)) this.pi.appendEntry(HOLDOUT, { share: holdout })
     return true
   }
@@ -291,8 +291,7 @@ export class Host {
       const called = Object.values(names).join(', ')
       this.#tellOnce(ctx, `Another extension has a tool with a name of ours, so the context manager's are called ${called}.`)
     }
-    this.#early =
-      settings.modelTools === 'start' || this.#recall.inSections || !this.#recall.possible || this.#addsTooLate(ctx)
+    this.#early = settings.modelTools === 'start' || this.#recall.inSections || !this.#recall.possible || this.#addsTooLate(ctx)
     this.followBranch(ctx)
   }
 
@@ -328,18 +327,15 @@ export class Host {
       isNested: (callId) => this.nested.has(callId),
       read: async (path, bytes, callId) => void (await ask((manager) => manager.indexFile(path, bytes, callId))),
       met: async (path) => void (await ask((manager) => manager.indexFiles([path]))),
-      written: async (path, content, callId) =>
-        void (await ask((manager) => manager.indexWritten(path, content, callId))),
+      written: async (path, content, callId) => void (await ask((manager) => manager.indexWritten(path, content, callId))),
       answer: async (path, { offset, limit }, shown, callId) => {
         if (this.boundary?.inSections === true) return ask((manager) => confirmation(manager, path))
         const text = off() ? undefined : await ask((manager) => manager.answerRead(path, offset, limit, callId))
         if (text != null) this.spared += shown.length - text.length
         return text ?? undefined
       },
-      recall: (name, nested) =>
-        bounded((nested ? keptText : wholeText)(this.manager(), name), HANDLER_LIMIT_MS, `reading ${name}`),
-      guard: async (path, oldTexts, callId) =>
-        off() ? {} : ((await ask((manager) => manager.guardEdit(path, oldTexts, callId))) ?? {}),
+      recall: (name, nested) => bounded((nested ? keptText : wholeText)(this.manager(), name), HANDLER_LIMIT_MS, `reading ${name}`),
+      guard: async (path, oldTexts, callId) => (off() ? {} : ((await ask((manager) => manager.guardEdit(path, oldTexts, callId))) ?? {})),
     }
   }
 

@@ -56,15 +56,12 @@ export function install(pi: ExtensionAPI, load: Load): void {
 
   pi.on(
     'before_agent_start',
-    host.handler<BeforeAgentStartEvent, BeforeAgentStartEventResult>(
-      'before_agent_start',
-      async (boundary, event, ctx) => {
-        // Newer versions of Pi also fire this before a run started by a message of an extension.
-        const isUsers = (event as { messageType?: string }).messageType !== 'custom'
-        const content = await boundary.beforePrompt(ctx, isUsers)
-        return content === undefined ? undefined : { message: { customType: NOTICE, content, display: true } }
-      },
-    ),
+    host.handler<BeforeAgentStartEvent, BeforeAgentStartEventResult>('before_agent_start', async (boundary, event, ctx) => {
+      // Newer versions of Pi also fire this before a run started by a message of an extension.
+      const isUsers = (event as { messageType?: string }).messageType !== 'custom'
+      const content = await boundary.beforePrompt(ctx, isUsers)
+      return content === undefined ? undefined : { message: { customType: NOTICE, content, display: true } }
+    }),
   )
   // Pi would answer a changed conversation without its system messages by putting all tools that came later at its head: the
   // cache and the model's reasoning would be lost.
@@ -139,13 +136,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
       await showStatus(host, ctx)
     }),
   )
-  pi.on(
-    'session_before_compact',
-    host.handler<SessionBeforeCompactEvent, SessionBeforeCompactResult>(
-      'session_before_compact',
-      beforeCompaction,
-    ),
-  )
+  pi.on('session_before_compact', host.handler<SessionBeforeCompactEvent, SessionBeforeCompactResult>('session_before_compact', beforeCompaction))
   pi.on(
     'session_compact',
     host.handler<SessionCompactEvent>('session_compact', (boundary, event, ctx) => boundary.compacted(event, ctx)),

@@ -31,7 +31,13 @@ export class SessionLifetimes {
   changed(payload: unknown, { model, modelRegistry }: ExtensionContext, { binding, warmedMs: warmedAt, ...moment }: Circumstance): unknown {
     if (model?.api !== 'anthropic-messages') return undefined
     const { baseUrl: url, cost } = model
-    const changed = this.#chosen.applied(payload, { url, paysByToken: !modelRegistry.isUsingOAuth(model), model: { input: cost.input, cacheRead: cost.cacheRead, binding }, warmedAt, ...moment })
+    const changed = this.#chosen.applied(payload, {
+      url,
+      paysByToken: !modelRegistry.isUsingOAuth(model),
+      model: { input: cost.input, cacheRead: cost.cacheRead, binding },
+      warmedAt,
+      ...moment,
+    })
     return changed === payload ? undefined : changed
   }
 

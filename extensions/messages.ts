@@ -51,9 +51,7 @@ export function messageOf(entry: SessionEntry): object | undefined {
 
 /** The messages of a whole projection, each under its entry's id. */
 export function messagesOf(projection: readonly ProjectedSessionEntry[]): IncomingMessage[] {
-  return projection.flatMap(({ sourceEntry, messages }) =>
-    messages.filter(isSent).map((message) => ({ key: sourceEntry.id, message })),
-  )
+  return projection.flatMap(({ sourceEntry, messages }) => messages.filter(isSent).map((message) => ({ key: sourceEntry.id, message })))
 }
 
 /** True if Pi sends a message to the model as part of the conversation. */

@@ -64,8 +64,10 @@ function isMount(value: unknown): value is Mount {
   const { agentPrefix, canonicalPrefix, filesystemId, ...others } = value as Record<string, unknown>
   const isText = (one: unknown): one is string => typeof one === 'string'
   return (
-    isText(agentPrefix) && agentPrefix.startsWith('/') &&
-    isText(canonicalPrefix) && (isAbsolute(canonicalPrefix) || /^~(?:[\\/]|$)/.test(canonicalPrefix)) &&
+    isText(agentPrefix) &&
+    agentPrefix.startsWith('/') &&
+    isText(canonicalPrefix) &&
+    (isAbsolute(canonicalPrefix) || /^~(?:[\\/]|$)/.test(canonicalPrefix)) &&
     (filesystemId === undefined || (isText(filesystemId) && filesystemId !== '')) &&
     Object.keys(others).length === 0
   )

@@ -9,12 +9,7 @@ import { headerLine, nameInPath } from '../lib/lines/index.ts'
  * A call's file, command or search, whole and on one line; the tool's name if its arguments name none of these. `names` has
  * the names of earlier outputs by their short ids, because a call that brings one back gets its name.
  */
-export function nameOf(
-  tool: string,
-  args: Record<string, unknown>,
-  cwd: string,
-  names: ReadonlyMap<string, string> = new Map(),
-): string {
+export function nameOf(tool: string, args: Record<string, unknown>, cwd: string, names: ReadonlyMap<string, string> = new Map()): string {
   const text = (field: string): string | undefined => {
     const value = args[field]
     if (typeof value !== 'string') return undefined
@@ -118,12 +113,7 @@ function withDifference(name: string, namesakes: ReadonlySet<string>, width: num
   for (let place = 2; place <= folders.length; place += 1) {
     const folder = folders.at(-place)
     if (others.some((one) => one.at(-place) === folder)) continue
-    const text = [
-      ...(place < folders.length ? ['…'] : []),
-      folder,
-      ...(place > 2 ? ['…'] : []),
-      folders.at(-1),
-    ].join('/')
+    const text = [...(place < folders.length ? ['…'] : []), folder, ...(place > 2 ? ['…'] : []), folders.at(-1)].join('/')
     if (visibleWidth(text) <= width) return text
   }
   return undefined

@@ -159,8 +159,13 @@ class Walk {
     const outputs = this.#outputs.map(({ call, ...one }): Output => {
       const size = this.#back.get(one.id)
       const hasLeft = one.form === 'reference' || one.form === 'line'
-      const back: Pick<Output, 'back' | 'tokens'> | undefined =
-        !hasLeft ? undefined : size !== undefined ? { back: 'there', tokens: size / 4 } : returning.has(one.id) ? { back: 'next', tokens: one.tokens } : undefined
+      const back: Pick<Output, 'back' | 'tokens'> | undefined = !hasLeft
+        ? undefined
+        : size !== undefined
+          ? { back: 'there', tokens: size / 4 }
+          : returning.has(one.id)
+            ? { back: 'next', tokens: one.tokens }
+            : undefined
       return { ...one, ...back, callsAgo: last - call }
     })
     return { shares: [...this.#sums].map(([name, size]) => ({ name, tokens: size / 4 })), outputs }

@@ -129,8 +129,7 @@ function overrideWrite(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileOb
   }
   pi.registerTool({
     ...own(ctx.cwd, '', false),
-    execute: (id, input, signal, update, context) =>
-      own(context.cwd, id, observer.isNested(id)).execute(id, input, signal, update, context),
+    execute: (id, input, signal, update, context) => own(context.cwd, id, observer.isNested(id)).execute(id, input, signal, update, context),
   })
 }
 
@@ -177,10 +176,7 @@ async function write(path: string, content: string, observer: FileObserver, call
 async function readable(path: string): Promise<void> {
   const found = await stat(path)
   if (found.isDirectory()) throw new Error(`${path} is a directory; list it with ls`)
-  if (!found.isFile())
-    throw new Error(
-      `${path} is not a regular file but ${found.isFIFO() ? 'a named pipe' : 'a device or socket'}`,
-    )
+  if (!found.isFile()) throw new Error(`${path} is not a regular file but ${found.isFIFO() ? 'a named pipe' : 'a device or socket'}`)
   await access(path, constants.R_OK)
 }
 

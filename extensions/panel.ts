@@ -49,15 +49,7 @@ class Panel implements Component {
   /** The next key answers a question. */
   #answer: ((yes: boolean) => void) | undefined
 
-  constructor(
-    host: Host,
-    ctx: ExtensionCommandContext,
-    report: Report,
-    tui: TUI,
-    theme: Theme,
-    keys: KeybindingsManager,
-    done: () => void,
-  ) {
+  constructor(host: Host, ctx: ExtensionCommandContext, report: Report, tui: TUI, theme: Theme, keys: KeybindingsManager, done: () => void) {
     this.#host = host
     this.#ctx = ctx
     this.#report = report

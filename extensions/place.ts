@@ -27,21 +27,14 @@ const LONG_MS = 30_000
  * The store of a session. CONTEXT_STORE (`sqlite`, `xtdb` or `memory`) and CONTEXT_STORE_PATH take precedence over
  * the settings. Throws a message if they contradict each other. `kept`: whether Pi keeps the session.
  */
-export function placeOf(
-  kept: boolean,
-  setting: string | XtdbPlace | undefined,
-  env: NodeJS.ProcessEnv,
-  defaultPath: () => string,
-): Place {
+export function placeOf(kept: boolean, setting: string | XtdbPlace | undefined, env: NodeJS.ProcessEnv, defaultPath: () => string): Place {
   const kind = env['CONTEXT_STORE'] || undefined
   // If Pi does not keep a session, neither do we.
   if (!kept || kind === 'memory') return { options: { kind: 'memory' }, name: 'memory' }
-  if (kind !== undefined && kind !== 'sqlite' && kind !== 'xtdb')
-    throw new Error(`CONTEXT_STORE is sqlite, xtdb or memory, not "${kind}"`)
+  if (kind !== undefined && kind !== 'sqlite' && kind !== 'xtdb') throw new Error(`CONTEXT_STORE is sqlite, xtdb or memory, not "${kind}"`)
   const path = env['CONTEXT_STORE_PATH'] || undefined
   const remote = typeof setting === 'object' ? setting : undefined
-  if (kind === 'xtdb' || (kind === undefined && path === undefined && remote !== undefined))
-    return xtdb(kind === undefined ? {} : env, remote)
+  if (kind === 'xtdb' || (kind === undefined && path === undefined && remote !== undefined)) return xtdb(kind === undefined ? {} : env, remote)
   const file = path ?? (typeof setting === 'string' ? setting : defaultPath())
   return { options: { kind: 'sqlite', path: file }, name: file }
 }
@@ -49,8 +42,7 @@ export function placeOf(
 function xtdb(env: NodeJS.ProcessEnv, setting: XtdbPlace | undefined): Place {
   const given = addressesIn(env['CONTEXT_XTDB_URL'] ?? '')
   const [url, ...urls] = given.length > 0 ? given : setting === undefined ? [] : [setting.url, ...(setting.urls ?? [])]
-  if (url === undefined)
-    throw new Error('CONTEXT_STORE=xtdb needs the address of a node in CONTEXT_XTDB_URL, as http://127.0.0.1:3000')
+  if (url === undefined) throw new Error('CONTEXT_STORE=xtdb needs the address of a node in CONTEXT_XTDB_URL, as http://127.0.0.1:3000')
   const journal = env['CONTEXT_XTDB_JOURNAL'] || setting?.journal
   return {
     options: { kind: 'xtdb', url, urls, ...(journal === undefined ? {} : { journal }) },

@@ -37,13 +37,14 @@ interface LastAnswer {
 /** Finds the last answer of a provider, starting at the leaf. */
 export function lastAnswer(branch: SessionTree): LastAnswer | undefined {
   let warmedMs: number | undefined
-  for (let id = branch.getLeafId(); id !== null; ) {
+  for (let id = branch.getLeafId(); id !== null;) {
     const entry = branch.getEntry(id)
     if (entry === undefined) return undefined
     if (isUsage(entry) && entry.kind === 'cache_warm') warmedMs ??= Date.parse(entry.timestamp)
     if (entry.type === 'message' && entry.message.role === 'assistant') {
       const { provider, model, timestamp, stopReason, usage } = entry.message
-      if (stopReason !== 'error' && stopReason !== 'aborted') return { provider, model, atMs: timestamp, perCatalogueDollar: perCatalogueDollar(usage as Partial<PricedUsage> | undefined), warmedMs }
+      if (stopReason !== 'error' && stopReason !== 'aborted')
+        return { provider, model, atMs: timestamp, perCatalogueDollar: perCatalogueDollar(usage as Partial<PricedUsage> | undefined), warmedMs }
     }
     id = entry.parentId
   }

@@ -76,12 +76,7 @@ export function declaresTool(ctx: ExtensionContext, name: string): boolean {
  */
 export function appendsTools(model: ExtensionContext['model']): boolean {
   const compat = (model?.compat ?? {}) as Record<string, unknown>
-  const ways = [
-    'supportsMidConvoToolChanges',
-    'supportsMidConvoToolAdditions',
-    'supportsAdditionalTools',
-    'supportsToolSearch',
-  ]
+  const ways = ['supportsMidConvoToolChanges', 'supportsMidConvoToolAdditions', 'supportsAdditionalTools', 'supportsToolSearch']
   return compat['supportsMidConvoSystemMessages'] === true && ways.some((way) => compat[way] === true)
 }
 

@@ -66,12 +66,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
   const boundary = host.boundary
   if (boundary === undefined) throw new Error('the context manager has no open session')
   await boundary.refresh(ctx)
-  const [sets, stats, receipts, state] = await Promise.all([
-    manager.sessionSets(),
-    manager.stats(),
-    manager.receipts(),
-    manager.storeState(),
-  ])
+  const [sets, stats, receipts, state] = await Promise.all([manager.sessionSets(), manager.stats(), manager.receipts(), manager.storeState()])
   const preview = await boundary.previewRoll(ctx)
   const pinned = new Set(sets.pinnedSet)
   const system = boundary.circumstances.systemCharacters(ctx)
@@ -96,9 +91,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
       .map(({ name, tokens }) => ({ name, tokens: tokens * scale }))
       .filter((share) => share.tokens > 0)
       .sort((left, right) => right.tokens - left.tokens),
-    outputs: look.outputs
-      .map((one) => ({ ...one, tokens: one.tokens * scale, whole: one.whole * scale }))
-      .sort(byForm),
+    outputs: look.outputs.map((one) => ({ ...one, tokens: one.tokens * scale, whole: one.whole * scale })).sort(byForm),
     contextTokens,
     perCharacter: scale / 4,
     roll: preview?.receipt,
@@ -127,7 +120,12 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
 /** The layout in sections: active contents have their own section. */
 async function inSections(manager: ContextManager, cwd: string, system: number, pinned: ReadonlySet<string>): Promise<BranchLook> {
   const view = await manager.assemble()
-  const lines = new Map(view.metadataPool.split('\n').map(poolLineOf).map((line) => [line?.id, line]))
+  const lines = new Map(
+    view.metadataPool
+      .split('\n')
+      .map(poolLineOf)
+      .map((line) => [line?.id, line]),
+  )
   const parts: [string, number][] = [
     ['system prompt', system],
     ['metadata pool', view.metadataPool.length],
@@ -144,7 +142,19 @@ async function inSections(manager: ContextManager, cwd: string, system: number, 
     const name = object === null ? tool : nameOfObject(object, cwd, names)
     const tokens = content.length / 4
     const failed = line?.status === 'fail'
-    outputs.push({ id: shortName(id), tool, name, form: 'full', tokens, whole: tokens, mayCollapse: false, pinned: pinned.has(id), failed, turn: 0, callsAgo: undefined })
+    outputs.push({
+      id: shortName(id),
+      tool,
+      name,
+      form: 'full',
+      tokens,
+      whole: tokens,
+      mayCollapse: false,
+      pinned: pinned.has(id),
+      failed,
+      turn: 0,
+      callsAgo: undefined,
+    })
   }
   return { shares: parts.map(([name, size]) => ({ name, tokens: size / 4 })), outputs: outputs.reverse() }
 }

@@ -4,9 +4,7 @@
  */
 
 /** The first difference between two requests. */
-export type Difference =
-  | { part: 'tools' | 'system prompt' }
-  | { part: 'message'; /** From 0. */ index: number; role: string }
+export type Difference = { part: 'tools' | 'system prompt' } | { part: 'message'; /** From 0. */ index: number; role: string }
 
 /** Keeps the payloads of the last two requests. */
 export class LastRequests {

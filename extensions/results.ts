@@ -41,9 +41,7 @@ export function textOf(content: ResultContent): string {
 /** A result with a line before its text; unchanged if it has no text. */
 export function withHeader(content: ResultContent, header: string): ResultContent {
   const first = content.findIndex((block) => block.type === 'text')
-  return content.map((block, index) =>
-    index === first && block.type === 'text' ? { ...block, text: `${header}\n${block.text}` } : block,
-  )
+  return content.map((block, index) => (index === first && block.type === 'text' ? { ...block, text: `${header}\n${block.text}` } : block))
 }
 
 /** Tells whether an output never collapses. */

@@ -85,8 +85,16 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
     free -= lines.length
     return lines
   }
-  const cost = take(asList(costLine(report)).flatMap((one) => wrapped(one, inner)).map((line) => theme.fg('muted', line)))
-  const lifetime = take(asList(lifetimeLine(report)).flatMap((one) => wrapped(one, inner)).map((line) => theme.fg('muted', line)))
+  const cost = take(
+    asList(costLine(report))
+      .flatMap((one) => wrapped(one, inner))
+      .map((line) => theme.fg('muted', line)),
+  )
+  const lifetime = take(
+    asList(lifetimeLine(report))
+      .flatMap((one) => wrapped(one, inner))
+      .map((line) => theme.fg('muted', line)),
+  )
   const detail = take(detailOf(view, inner).map((line) => theme.fg('muted', `  ${line}`)))
   const [above, below] = [take(['']), take([''])]
   const receipts = report.receipts.slice(-RECEIPTS).reverse()
@@ -94,11 +102,16 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
   const rolls = receipts.flatMap((receipt, index) =>
     take([theme.fg('muted', `${index === 0 ? ROLL : ' '.repeat(ROLL.length)} ${receiptLine(receipt, isNarrow)}`)]),
   )
-  const held = take(asList(report.held).flatMap((one) => wrapped(heldLine(one), inner)).map((line) => theme.fg('muted', line)))
+  const held = take(
+    asList(report.held)
+      .flatMap((one) => wrapped(heldLine(one), inner))
+      .map((line) => theme.fg('muted', line)),
+  )
   const store = take([theme.fg('muted', `Store: ${report.store.replace(homedir(), '~')}`)])
   const hint = take(asList(report.storeHint).map((line) => theme.fg('warning', line)))
   const beforeHints = take([''])
-  const others = top.length + saved.length + cost.length + lifetime.length + rolls.length + held.length + store.length + hint.length + above.length + below.length
+  const others =
+    top.length + saved.length + cost.length + lifetime.length + rolls.length + held.length + store.length + hint.length + above.length + below.length
   const left = height - others - filter.length - detail.length - beforeHints.length - bottom.length
   const shown = Math.max(FEWEST_ROWS, left - (counted && view.rows.length > left ? 1 : 0))
   const list = listLines(view, inner, shown, theme)
@@ -130,9 +143,7 @@ export function drawHelp(width: number, height: number, theme: Theme): string[] 
   const border = theme.fg('border', '─'.repeat(Math.max(1, width)))
   const column = Math.max(...KEYS.map(([key]) => visibleWidth(key)))
   const keys = KEYS.map(([key, does]) => ` ${theme.fg('accent', pad(key, column))}  ${theme.fg('text', does)}`)
-  return [border, ...keys.slice(0, height - 3), theme.fg('dim', ' any key goes back'), border].map((line) =>
-    truncateToWidth(line, width, '…'),
-  )
+  return [border, ...keys.slice(0, height - 3), theme.fg('dim', ' any key goes back'), border].map((line) => truncateToWidth(line, width, '…'))
 }
 
 /** The keys of the list and of an opened output, and what the words of a row mean. */
@@ -173,7 +184,11 @@ function titleLines(report: Report, width: number, theme: Theme): string[] {
 function barLine({ shares, contextTokens, contextWindow }: Report, width: number, theme: Theme): string {
   const used = contextWindow > 0 ? Math.min(1, contextTokens / contextWindow) : 1
   const cells = Math.min(width, Math.max(Math.round(width * used), shares.length))
-  const counts = apportion(shares.map((share) => share.tokens), cells, 1)
+  const counts = apportion(
+    shares.map((share) => share.tokens),
+    cells,
+    1,
+  )
   const bar = shares.map(({ name }, index) => {
     const [cell, color] = lookOf(name)
     return theme.fg(color, cell.repeat(counts[index] ?? 0))
@@ -217,7 +232,10 @@ function listLines(view: View, width: number, shown: number, theme: Theme): stri
   // As in Pi's own lists, the selected row stays in the middle.
   const first = Math.max(0, Math.min(selected - Math.floor(shown / 2), rows.length - shown))
   const visible = rows.slice(first, first + shown)
-  const names = fitNames(visible.map((row) => row.name), columns.name)
+  const names = fitNames(
+    visible.map((row) => row.name),
+    columns.name,
+  )
   const lines = visible.map((row, index) => {
     const chosen = first + index === selected
     const text = (chosen ? '→ ' : '  ') + rowText(row, names[index] as string, columns, width - 2)
@@ -328,8 +346,7 @@ function hintsOf({ roll, off, inputPrice }: Report): [key: string, does: string]
 function wrapItems(items: readonly (string | [string, string])[], width: number, gap: string, theme: Theme): string[] {
   const lines: string[] = []
   for (const item of items) {
-    const text =
-      typeof item === 'string' ? item : theme.fg('dim', item[0]) + theme.fg('muted', item[1] === '' ? '' : ` ${item[1]}`)
+    const text = typeof item === 'string' ? item : theme.fg('dim', item[0]) + theme.fg('muted', item[1] === '' ? '' : ` ${item[1]}`)
     const last = lines.at(-1)
     if (last === undefined || visibleWidth(last) + visibleWidth(gap) + visibleWidth(text) > width) lines.push(text)
     else lines[lines.length - 1] = last + gap + text

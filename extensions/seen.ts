@@ -15,7 +15,12 @@ export async function seen(host: Host, ctx: ExtensionCommandContext): Promise<st
   // Pi leaves a column free on either side.
   const lines = changeLines(all, widthOf(process.stdout) - 2, MOST)
   const left = all.changes.length - MOST
-  return [...lines, ...(left > 0 ? [`${left} earlier changes: "pi-context-manager inspect ${ctx.sessionManager.getSessionId()} --call -1" shows the last request with all of them.`] : [])].join('\n')
+  return [
+    ...lines,
+    ...(left > 0
+      ? [`${left} earlier changes: "pi-context-manager inspect ${ctx.sessionManager.getSessionId()} --call -1" shows the last request with all of them.`]
+      : []),
+  ].join('\n')
 }
 
 /** Compares the branch from its newest compaction on. Our notices are messages of the branch that Pi alone would not have. */

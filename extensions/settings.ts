@@ -183,7 +183,8 @@ export function readSettings({ user, project, over = process.env['CONTEXT_SETTIN
     try {
       const real = realpathSync(path)
       // A project is trusted for what is in it.
-      if (isProject && relative(realpathSync(dirname(folder)), real).startsWith('..')) problems.push(`${path} leads out of the project, to ${real}, so it is not read; copy the file`)
+      if (isProject && relative(realpathSync(dirname(folder)), real).startsWith('..'))
+        problems.push(`${path} leads out of the project, to ${real}, so it is not read; copy the file`)
       else if (!statSync(real).isFile()) problems.push(`${path} is not a file, so no settings are read from it`)
       else take(path, readFileSync(real, 'utf8'), isProject ? dirname(folder) : undefined)
     } catch (error) {
@@ -308,13 +309,7 @@ function isAddress(value: unknown): boolean {
 function isXtdb(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   const { url, urls = [], journal, ...others } = value as Record<string, unknown>
-  return (
-    isAddress(url) &&
-    Array.isArray(urls) &&
-    urls.every(isAddress) &&
-    (journal === undefined || isFile(journal)) &&
-    Object.keys(others).length === 0
-  )
+  return isAddress(url) && Array.isArray(urls) && urls.every(isAddress) && (journal === undefined || isFile(journal)) && Object.keys(others).length === 0
 }
 
 function storeOf(given: string | XtdbPlace): string | XtdbPlace {

@@ -11,9 +11,7 @@ export function apportion(weights: readonly number[], total: number, least = 0):
   if (sum <= 0 || total <= 0) return weights.map(() => 0)
   const exact = weights.map((weight) => (total * weight) / sum)
   const found = exact.map(Math.floor)
-  const byRemainder = weights
-    .map((_, index) => index)
-    .sort((left, right) => remainder(exact[right]) - remainder(exact[left]) || left - right)
+  const byRemainder = weights.map((_, index) => index).sort((left, right) => remainder(exact[right]) - remainder(exact[left]) || left - right)
   const missing = total - found.reduce((all, count) => all + count, 0)
   for (const index of byRemainder.slice(0, missing)) found[index] = (found[index] ?? 0) + 1
   return least === 0 ? found : withLeast(weights, found, least)
@@ -53,9 +51,7 @@ export function shortParts(parts: readonly number[], total: number): string[] {
 
 /** Percentages that add up to `total`. */
 export function percentParts(parts: readonly number[], total: number): string[] {
-  return apportion(parts, Math.round(total)).map((count, index) =>
-    count === 0 && (parts[index] ?? 0) > 0 ? '<1 %' : `${count} %`,
-  )
+  return apportion(parts, Math.round(total)).map((count, index) => (count === 0 && (parts[index] ?? 0) > 0 ? '<1 %' : `${count} %`))
 }
 
 function unitOf(count: number): number {

@@ -62,25 +62,20 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, names: ToolNames
     async execute(_id, { id, lines, grep }) {
       const part = partOf(lines, grep)
       const change = granted(await engine().activate(id, part))
-      return answer(
-        part === undefined ? (inSections() ? below(change) : whole(change)) : change.content || `no line matches ${JSON.stringify(grep)}`,
-      )
+      return answer(part === undefined ? (inSections() ? below(change) : whole(change)) : change.content || `no line matches ${JSON.stringify(grep)}`)
     },
   })
   pi.registerTool({
     ...FOR_THE_MODEL,
     name: names.deactivate,
     label: 'deactivate',
-    description:
-      'Say that you have taken what you need from an output or file, so that it can collapse. It can be activated again.',
+    description: 'Say that you have taken what you need from an output or file, so that it can collapse. It can be activated again.',
     parameters: Type.Object({
       ...ID,
       drop: Type.Optional(Type.Boolean({ description: 'also leave it out of lists' })),
     }),
     async execute(_id, { id, drop }) {
-      return answer(
-        granted(drop === true ? await engine().demote(id) : await engine().deactivate(id)).message,
-      )
+      return answer(granted(drop === true ? await engine().demote(id) : await engine().deactivate(id)).message)
     },
   })
   for (const [tool, description] of PINNING) {
@@ -99,8 +94,7 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, names: ToolNames
     ...FOR_THE_MODEL,
     name: names.search_context,
     label: 'search context',
-    description:
-      'Search all outputs and files of this session, collapsed ones and old versions included, for words.',
+    description: 'Search all outputs and files of this session, collapsed ones and old versions included, for words.',
     parameters: Type.Object({ query: Type.String() }),
     async execute(_id, { query }) {
       const manager = engine()
@@ -114,9 +108,7 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, names: ToolNames
 /** Returns what an activation brings back: the text and the arguments of the call, as far as they are not visible. */
 function whole(change: SetChange): string {
   const text = change.visible ? change.message : change.content || `${change.message}; it is empty`
-  return change.arguments === undefined
-    ? text
-    : `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
+  return change.arguments === undefined ? text : `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
 }
 
 /** The same if active contents have their own section. An old version is in no set. */
@@ -141,9 +133,13 @@ function measured(): number {
       characters += JSON.stringify({ type: 'function', function: { name, description, parameters } }).length
     },
   }
-  registerTools(meter as unknown as ExtensionAPI, () => {
-    throw new Error('only measured')
-  }, namesBeside(new Set()))
+  registerTools(
+    meter as unknown as ExtensionAPI,
+    () => {
+      throw new Error('only measured')
+    },
+    namesBeside(new Set()),
+  )
   return Math.ceil(characters / 4)
 }
 

@@ -67,7 +67,9 @@ export function reportLines(report: Report): string[] {
   const ofLines = asLines === 0 ? '' : `, ${asLines} to lines`
   lines.push(`Outputs: ${seen.length} in the window, ${outputs.length - seen.length - asLines} collapsed to references${ofLines}`)
   for (const one of seen.slice(0, LARGEST)) {
-    const marks = [one.back === undefined ? one.form : 'brought back', one.pinned ? 'pinned' : '', one.mayCollapse ? 'may collapse' : ''].filter((mark) => mark !== '')
+    const marks = [one.back === undefined ? one.form : 'brought back', one.pinned ? 'pinned' : '', one.mayCollapse ? 'may collapse' : ''].filter(
+      (mark) => mark !== '',
+    )
     const tool = one.tool === one.name ? '' : `, ${one.tool}`
     lines.push(`  ${one.name}  ${marks.join(', ')}, ${short(one.tokens)} tokens${tool}, id=${one.id}`)
   }
@@ -82,11 +84,13 @@ export function reportLines(report: Report): string[] {
 export function savedLine(report: Report): string {
   const { saved, savedTokens, isPlan, plan, uncounted, receipts } = report
   if (uncounted !== undefined) return `What was saved is not known: ${uncounted}.`
-  if (Math.round(isPlan && plan !== undefined ? plan.without - plan.sent : savedTokens) === 0) return `Nothing saved yet: ${receipts.length === 0 ? 'nothing has been worth collapsing' : 'what has collapsed shows at the next call'}.`
+  if (Math.round(isPlan && plan !== undefined ? plan.without - plan.sent : savedTokens) === 0)
+    return `Nothing saved yet: ${receipts.length === 0 ? 'nothing has been worth collapsing' : 'what has collapsed shows at the next call'}.`
   const account = accountOf(report)
   // Less than a cent is told in tokens.
   const isWorth = isPlan || (saved !== undefined && Math.abs(saved) >= 0.005)
-  const text = isWorth && account !== undefined ? shareText(account, isPlan ? tokensText : dollars) : savingText(savedTokens, (some) => `${short(some)} input tokens`)
+  const text =
+    isWorth && account !== undefined ? shareText(account, isPlan ? tokensText : dollars) : savingText(savedTokens, (some) => `${short(some)} input tokens`)
   return capital(text)
 }
 

@@ -136,7 +136,9 @@ function linesOf(text: string): string[] {
   if (lines.at(-1) === '') lines.pop()
   return lines.flatMap((line) => {
     // Texts may contain anything, even control sequences for the terminal.
-    const plain = stripTerminalSequences(line).replaceAll('\t', '    ').replaceAll(/\p{Cc}/gu, '')
+    const plain = stripTerminalSequences(line)
+      .replaceAll('\t', '    ')
+      .replaceAll(/\p{Cc}/gu, '')
     if (plain.length <= LONGEST_LINE) return [plain]
     const parts: string[] = []
     for (let at = 0; at < plain.length; at += LONGEST_LINE) parts.push(plain.slice(at, at + LONGEST_LINE))

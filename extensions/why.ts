@@ -51,7 +51,10 @@ export async function why(host: Host, ctx: ExtensionCommandContext): Promise<str
   })
   // Pi leaves a column free on either side.
   const width = widthOf(process.stdout) - 2
-  return text.split('\n').flatMap((line) => wrapped(line, width, line.startsWith(' ') ? '    ' : '')).join('\n')
+  return text
+    .split('\n')
+    .flatMap((line) => wrapped(line, width, line.startsWith(' ') ? '    ' : ''))
+    .join('\n')
 }
 
 /**
@@ -66,8 +69,7 @@ export function explain(branch: readonly SessionEntry[], evidence: Evidence): st
   if (!calls.some((call) => call.cached > 0 || call.written > 0))
     return [...dropped, 'The provider has not reported any cache use in this session, so the cause is unknown.'].join('\n')
   const read = `The last call read ${short(last.cached)} of its ${short(last.prompt)} prompt tokens from the cache`
-  if (calls.length === 1)
-    return [...dropped, `${read}. It was the first call on this branch, so there was no cached prefix to break.`].join('\n')
+  if (calls.length === 1) return [...dropped, `${read}. It was the first call on this branch, so there was no cached prefix to break.`].join('\n')
   const found = breaksOf(branch, calls, evidence)
   const now = found.find((one) => one.callsAgo === 0)
   const first =
@@ -134,10 +136,7 @@ function droppedLines(calls: readonly Call[], reasoningLost: number): string[] {
   const steps = (count: number): string => `${count} ${count === 1 ? 'step' : 'steps'}`
   if (last + before === 0 && reasoningLost === 0) return []
   if (last + before === 0) return [`Rolls have cost the model its reasoning of ${steps(reasoningLost)}, because what came before it changed.`]
-  const at = [
-    ...(last > 0 ? [`of ${steps(last)} at the last call`] : []),
-    ...(before > 0 ? [`of ${steps(before)} at earlier calls`] : []),
-  ]
+  const at = [...(last > 0 ? [`of ${steps(last)} at the last call`] : []), ...(before > 0 ? [`of ${steps(before)} at earlier calls`] : [])]
   return [`The provider reports that it dropped reasoning ${at.join(' and ')}, because what came before it had changed.`]
 }
 
@@ -218,26 +217,17 @@ function positionsOf(entries: readonly SessionEntry[]): number {
 
 function toolCauses(between: readonly SessionEntry[]): string[] {
   const names = (kind: 'toolsAdded' | 'toolsRemoved'): string[] =>
-    between.flatMap((entry) =>
-      entry.type === 'message' && entry.message.role === 'system'
-        ? (entry.message[kind] ?? []).map((tool) => tool.name)
-        : [],
-    )
+    between.flatMap((entry) => (entry.type === 'message' && entry.message.role === 'system' ? (entry.message[kind] ?? []).map((tool) => tool.name) : []))
   const [added, removed] = [names('toolsAdded'), names('toolsRemoved')]
   if (added.length + removed.length === 0) return []
   const isOurs = [...added, ...removed].every((name) => toolOf(name) !== undefined)
-  const what = [
-    ...(added.length > 0 ? [`added ${added.join(', ')}`] : []),
-    ...(removed.length > 0 ? [`removed ${removed.join(', ')}`] : []),
-  ]
+  const what = [...(added.length > 0 ? [`added ${added.join(', ')}`] : []), ...(removed.length > 0 ? [`removed ${removed.join(', ')}`] : [])]
   const who = isOurs ? 'We, the context manager' : 'A tool change (you, Pi or another extension)'
   return [`${who}: ${what.join(' and ')}.`]
 }
 
 function promptCauses(between: readonly SessionEntry[]): string[] {
-  const sections = between.flatMap((entry) =>
-    entry.type === 'message' && entry.message.role === 'system' ? Object.keys(entry.message.sections ?? {}) : [],
-  )
+  const sections = between.flatMap((entry) => (entry.type === 'message' && entry.message.role === 'system' ? Object.keys(entry.message.sections ?? {}) : []))
   if (sections.length === 0) return []
   return [`Pi or another extension: the system prompt changed (${[...new Set(sections)].join(', ')}).`]
 }

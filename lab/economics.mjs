@@ -74,30 +74,15 @@ function summary() {
       one.answeredReads,
     ]
   })
-  const heads = [
-    'policy',
-    'cost / Pi',
-    'cache hit',
-    'sent',
-    'peak',
-    'compactions',
-    'rolls',
-    're-reads',
-    'reads answered',
-  ]
+  const heads = ['policy', 'cost / Pi', 'cache hit', 'sent', 'peak', 'compactions', 'rolls', 're-reads', 'reads answered']
   return `### ${count} recorded sessions, ${calls} model calls\n\nWeighted by cost, plain prefix cache, \`r\` 0.10, \`w\` 1.25:\n\n${table(heads, rows)}`
 }
 
 function costs() {
-  const heads = [
-    'cost / Pi',
-    ...CACHES.flatMap((cache) => PRICES.map(([r, w]) => `${cache} r ${r.toFixed(2)} w ${w.toFixed(2)}`)),
-  ]
+  const heads = ['cost / Pi', ...CACHES.flatMap((cache) => PRICES.map(([r, w]) => `${cache} r ${r.toFixed(2)} w ${w.toFixed(2)}`))]
   const rows = POLICIES.map((name) => [
     name === 'pi-context-manager' ? `**${name}**` : name,
-    ...CACHES.flatMap((cache) =>
-      PRICES.map(([r, w]) => ratio(runs.get(`${cache} ${r} ${w}`).summary.policies[name].costVsPi)),
-    ),
+    ...CACHES.flatMap((cache) => PRICES.map(([r, w]) => ratio(runs.get(`${cache} ${r} ${w}`).summary.policies[name].costVsPi))),
   ])
   return `### Three price models, two caches\n\n\`plain\` reuses any common prefix; \`anthropic\` is Anthropic's API with the breakpoints that Pi sets, where a change deeper than 20 positions (a run of calls, or of results, is one) re-bills everything after the system part.\n\n${table(heads, rows)}`
 }
@@ -119,33 +104,13 @@ function sessions() {
       ratio(marked.costVsPi),
     ]
   })
-  const heads = [
-    'session',
-    'calls',
-    'characters a token',
-    'system part',
-    'cost / Pi',
-    'cache hit',
-    'peak / of Pi',
-    'bound',
-    'cost / Pi, anthropic',
-  ]
+  const heads = ['session', 'calls', 'characters a token', 'system part', 'cost / Pi', 'cache hit', 'peak / of Pi', 'bound', 'cost / Pi, anthropic']
   return `### Each session (\`pi-context-manager\`)\n\n${table(heads, rows)}`
 }
 
 function smallSystem() {
   if (own.sessions.every((one) => one.format === 'pi')) return ''
-  const { policies } = replay(
-    folder,
-    '--policies',
-    'pi,pi-context-manager,bound',
-    '--read',
-    0.1,
-    '--write',
-    1.25,
-    '--system-tokens',
-    3000,
-  ).summary
+  const { policies } = replay(folder, '--policies', 'pi,pi-context-manager,bound', '--read', 0.1, '--write', 1.25, '--system-tokens', 3000).summary
   return `Claude Code's system part is about ten times that of Pi, and no policy can make it smaller. With Pi's 3,000 tokens for all sessions \`pi-context-manager\` costs **${ratio(policies['pi-context-manager'].costVsPi)}** of Pi, and the bound is ${ratio(policies.bound.costVsPi)}.`
 }
 
@@ -155,7 +120,5 @@ function ratio(value) {
 
 function tokens(count) {
   if (count >= 999_500) return `${Math.round(count / 1_000_000)}M`
-  return count >= 1000
-    ? `${count < 9950 ? (count / 1000).toFixed(1) : Math.round(count / 1000)}k`
-    : String(Math.round(count))
+  return count >= 1000 ? `${count < 9950 ? (count / 1000).toFixed(1) : Math.round(count / 1000)}k` : String(Math.round(count))
 }

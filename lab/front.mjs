@@ -141,7 +141,15 @@ async function measure(name, policy, { binding, prices, ...open }) {
       row.lostRunning += own.reasoningLostRunning
       row.rereads += own.rereads
       row.worst = Math.max(row.worst, ratio)
-      row.bySession.push({ file: basename(recording.file), calls: found.calls, cost: ratio, peak: own.peakTokens, missed: own.missed, missedStrong: own.missedStrong, missedHarm: own.missedHarm })
+      row.bySession.push({
+        file: basename(recording.file),
+        calls: found.calls,
+        cost: ratio,
+        peak: own.peakTokens,
+        missed: own.missed,
+        missedStrong: own.missedStrong,
+        missedHarm: own.missedHarm,
+      })
     }
     row.ratios[way.name] = cost / pi
     if (way.name === 'small') row.fetched = (cost + fetch) / pi
@@ -149,7 +157,9 @@ async function measure(name, policy, { binding, prices, ...open }) {
   console.error(`${name}: ${((Date.now() - started) / 1000).toFixed(0)} s`)
   if (values.sessions && policy === 'pi-context-manager') {
     for (const one of row.bySession) {
-      console.log(`  ${name}  ${one.file.padEnd(34)} ${String(one.calls).padStart(4)} calls  cost ${one.cost.toFixed(2)}  peak ${Math.round(one.peak / 1000)}k  missed ${one.missed.toFixed(1)} (${one.missedStrong.toFixed(1)})`)
+      console.log(
+        `  ${name}  ${one.file.padEnd(34)} ${String(one.calls).padStart(4)} calls  cost ${one.cost.toFixed(2)}  peak ${Math.round(one.peak / 1000)}k  missed ${one.missed.toFixed(1)} (${one.missedStrong.toFixed(1)})`,
+      )
     }
   }
   return row

@@ -28,7 +28,15 @@ const SHORT_WRITE = 1.25
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { half: { type: 'string' }, weights: { type: 'string' }, read: { type: 'string' }, hours: { type: 'string' }, bindings: { type: 'string' }, kept: { type: 'string' }, write: { type: 'boolean' } },
+  options: {
+    half: { type: 'string' },
+    weights: { type: 'string' },
+    read: { type: 'string' },
+    hours: { type: 'string' },
+    bindings: { type: 'string' },
+    kept: { type: 'string' },
+    write: { type: 'boolean' },
+  },
 })
 if (positionals.length === 0) {
   console.error('usage: node lab/grid.mjs [--half even|odd] [--weights LIST] [--read LIST] [--hours LIST] [--bindings LIST] [--kept FILE] [--write] FOLDER...')
@@ -44,13 +52,20 @@ if (isGrid) {
 }
 
 const { kept } = values
-const rows = kept === undefined || !existsSync(kept) ? [] : readFileSync(kept, 'utf8').trim().split('\n').map((text) => JSON.parse(text))
+const rows =
+  kept === undefined || !existsSync(kept)
+    ? []
+    : readFileSync(kept, 'utf8')
+        .trim()
+        .split('\n')
+        .map((text) => JSON.parse(text))
 for (const folder of positionals) {
   let sessions
   for (const cell of cells) {
     const { read = 'own', hour, binding = 'own', weight = 'product' } = cell
     const lifetime = hour === undefined ? 'recorded' : hour === '1' ? 'an hour' : 'five minutes'
-    const isKept = ([sessions, ...others]) => sessions.startsWith(`${basename(folder)} (`) && [lifetime, binding, read, weight].every((text, at) => others[at] === text)
+    const isKept = ([sessions, ...others]) =>
+      sessions.startsWith(`${basename(folder)} (`) && [lifetime, binding, read, weight].every((text, at) => others[at] === text)
     if (rows.some(isKept)) continue
     sessions ??= await sessionsOf(folder)
     const row = [`${basename(folder)} (${sessions.list.length})`, lifetime, binding, read, weight, ...(await measure(sessions, cell))]
@@ -59,7 +74,20 @@ for (const folder of positionals) {
     console.error(row.join('  '))
   }
 }
-const heads = ['sessions', 'client', 'reasoning', '`r`', 'weight', 'over `recorded`', 'dearest', 'strong, harm', 'lifetime chosen', 'dearest', 'strong, harm', 'above the bound']
+const heads = [
+  'sessions',
+  'client',
+  'reasoning',
+  '`r`',
+  'weight',
+  'over `recorded`',
+  'dearest',
+  'strong, harm',
+  'lifetime chosen',
+  'dearest',
+  'strong, harm',
+  'above the bound',
+]
 const line = (texts) => `| ${texts.join(' | ')} |`
 /** The place of a row in the table: by folder, lifetime, binding, price and weight. */
 const placeOf = ([sessions, lifetime, binding, read, weight]) => {
@@ -98,7 +126,10 @@ async function sessionsOf(folder) {
 async function measure({ list, phrases }, { read, hour, binding, weight }) {
   const policies = ['recorded', 'append', 'pi-context-manager', 'chosen-lifetime']
   const sums = { plain: 0, calls: 0, above: 0, all: 0 }
-  const [ours, chosen] = [{ cost: 0, strong: 0, harm: 0, dearest: 0 }, { cost: 0, strong: 0, harm: 0, dearest: 0 }]
+  const [ours, chosen] = [
+    { cost: 0, strong: 0, harm: 0, dearest: 0 },
+    { cost: 0, strong: 0, harm: 0, dearest: 0 },
+  ]
   const add = (sum, { cost, missedUses }, plain) => {
     sum.cost += cost
     sum.strong += missedUses.toolText.strong

@@ -26,7 +26,10 @@ const ASSETS = [
 const ENTRIES = ['dist/bun/cli.js', 'dist/utils/image-resize-worker.js', 'dist/extensions/codemode/worker.js']
 
 /** The hash of this file: a binary that was built in another way does not count. */
-const RECIPE = createHash('sha256').update(readFileSync(fileURLToPath(import.meta.url))).digest('hex').slice(0, 8)
+const RECIPE = createHash('sha256')
+  .update(readFileSync(fileURLToPath(import.meta.url)))
+  .digest('hex')
+  .slice(0, 8)
 
 /**
  * The binary that is made of a Pi package; made where it is not there yet, which takes some seconds.
@@ -109,6 +112,10 @@ function compile(cwd, paths, outfile) {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
   } catch (error) {
-    throw new Error(`Bun can't compile the Pi in ${cwd}: ${String(error.stderr ?? error.message).trim().slice(-2000)}`)
+    throw new Error(
+      `Bun can't compile the Pi in ${cwd}: ${String(error.stderr ?? error.message)
+        .trim()
+        .slice(-2000)}`,
+    )
   }
 }

@@ -103,8 +103,7 @@ export function findRipgrep() {
   if (found !== undefined) return found
   throw new RuntimeError(
     'RIPGREP_NOT_FOUND',
-    `Pi's grep tool needs ripgrep, and none was found for ${key}. ` +
-      'Run "npm ci" (with optional dependencies) or install rg.',
+    `Pi's grep tool needs ripgrep, and none was found for ${key}. ` + 'Run "npm ci" (with optional dependencies) or install rg.',
   )
 }
 

@@ -66,7 +66,13 @@ export function converse() {
     },
     end(finish: 'stop' | 'length' | 'toolUse', usage: Usage): Buffer {
       const { input, output, cacheRead, cacheWrite } = usage
-      const counts = { inputTokens: input, outputTokens: output, totalTokens: input + output + cacheRead + cacheWrite, cacheReadInputTokens: cacheRead, cacheWriteInputTokens: cacheWrite }
+      const counts = {
+        inputTokens: input,
+        outputTokens: output,
+        totalTokens: input + output + cacheRead + cacheWrite,
+        cacheReadInputTokens: cacheRead,
+        cacheWriteInputTokens: cacheWrite,
+      }
       const stopReason = finish === 'toolUse' ? 'tool_use' : finish === 'length' ? 'max_tokens' : 'end_turn'
       return Buffer.concat([event('messageStop', { stopReason }), event('metadata', { usage: counts, metrics: { latencyMs: 1 } })])
     },

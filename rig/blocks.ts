@@ -23,14 +23,19 @@ const IN_RESULT: ReadonlySet<string> = new Set(['text', 'image', 'document', 'se
 function anthropicTools(body: any): string[] {
   const tools: any[] = body.tools ?? []
   const found: string[] = []
-  if (tools.length > 0 && tools.every((tool) => tool.defer_loading === true)) found.push('All tools have defer_loading set. At least one tool must be non-deferred.')
+  if (tools.length > 0 && tools.every((tool) => tool.defer_loading === true))
+    found.push('All tools have defer_loading set. At least one tool must be non-deferred.')
   const names = new Set(tools.map(({ name }) => name))
   for (const { block, where } of blocksOf(body)) {
     if (block.type === 'tool_result') {
-      for (const one of listOf(block.content)) if (!IN_RESULT.has(one.type)) found.push(`${where}.tool_result.content: Input tag '${one.type}' found using 'type' does not match any of the expected tags`)
+      for (const one of listOf(block.content))
+        if (!IN_RESULT.has(one.type))
+          found.push(`${where}.tool_result.content: Input tag '${one.type}' found using 'type' does not match any of the expected tags`)
     }
-    const searched = block.type === 'tool_search_tool_result' ? listOf(block.content?.tool_references) : block.type === 'tool_result' ? listOf(block.content) : []
-    for (const { type, tool_name: name } of searched) if (type === 'tool_reference' && !names.has(name)) found.push(`${where}: Tool reference '${name}' has no corresponding tool definition`)
+    const searched =
+      block.type === 'tool_search_tool_result' ? listOf(block.content?.tool_references) : block.type === 'tool_result' ? listOf(block.content) : []
+    for (const { type, tool_name: name } of searched)
+      if (type === 'tool_reference' && !names.has(name)) found.push(`${where}: Tool reference '${name}' has no corresponding tool definition`)
   }
   return found
 }
@@ -40,9 +45,11 @@ function anthropicDocuments(body: any): string[] {
   const found: string[] = []
   const sources: any[] = []
   for (const { block, where } of blocksOf(body)) {
-    for (const one of [block, ...listOf(block.type === 'tool_result' ? block.content : undefined)]) if (one.type === 'document' || one.type === 'search_result') sources.push(one)
+    for (const one of [block, ...listOf(block.type === 'tool_result' ? block.content : undefined)])
+      if (one.type === 'document' || one.type === 'search_result') sources.push(one)
     for (const { document_index: at } of listOf(block.type === 'text' ? block.citations : undefined)) {
-      if (at !== undefined && sources.filter(({ type }) => type === 'document')[at] === undefined) found.push(`${where}.citations: document_index ${at} is out of range`)
+      if (at !== undefined && sources.filter(({ type }) => type === 'document')[at] === undefined)
+        found.push(`${where}.citations: document_index ${at} is out of range`)
     }
   }
   for (const kind of ['document', 'search_result']) {
@@ -70,11 +77,14 @@ function anthropicServerCalls(body: any): string[] {
     if (message.role !== 'assistant') continue
     const results = new Set(blocks.filter(({ type }) => isServerResult(type)).map(({ tool_use_id: id }) => id))
     const uses = new Map<string, string>(blocks.filter(({ type }) => SERVER_CALLS.has(type)).map(({ id, name }) => [id, name]))
-    for (const id of results) if (!uses.has(id) && !open.has(id)) found.push(`messages.${index}: unexpected \`tool_use_id\` found in server tool result blocks: ${id}`)
+    for (const id of results)
+      if (!uses.has(id) && !open.has(id)) found.push(`messages.${index}: unexpected \`tool_use_id\` found in server tool result blocks: ${id}`)
     for (const [id, name] of open) if (!results.has(id)) found.push(unresolved(index - 1, id, name))
     open = new Map([...uses].filter(([id]) => !results.has(id)))
   }
-  for (const [id, name] of open) if (!names.has(name) && body.mcp_servers === undefined) found.push(`\`${name}\` tool use with id \`${id}\` is waiting, but no \`${name}\` tool was provided`)
+  for (const [id, name] of open)
+    if (!names.has(name) && body.mcp_servers === undefined)
+      found.push(`\`${name}\` tool use with id \`${id}\` is waiting, but no \`${name}\` tool was provided`)
   return found
 }
 
@@ -109,13 +119,21 @@ function responses(body: any, own: readonly any[], said: readonly (readonly Wire
   const given = new Map(own.map((item) => [item.id, item]))
   for (const [index, item] of items.entries()) {
     const one = given.get(item.id)
-    if (one !== undefined && JSON.stringify(one) !== JSON.stringify(item)) found.push(`input[${index}]: the item ${item.id} of type '${item.type}' is not as it was given`)
+    if (one !== undefined && JSON.stringify(one) !== JSON.stringify(item))
+      found.push(`input[${index}]: the item ${item.id} of type '${item.type}' is not as it was given`)
     if (/^(?!function_|custom_tool_).*_call$/.test(item.type ?? '') && item.call_id !== undefined && item.execution !== 'server') {
       const outputs = items.filter(({ type, call_id: id }) => id === item.call_id && OUTPUT.test(type ?? ''))
       if (outputs.length === 0) found.push(`No tool output found for ${item.type} ${item.call_id}.`)
     }
-    if (OUTPUT.test(item.type ?? '') && !/^(?:function|custom)_/.test(item.type) && item.execution !== 'server' && !items.slice(0, index).some(({ call_id: id }) => id === item.call_id)) found.push(`No tool call found for ${item.type} with call_id ${item.call_id}.`)
-    if (one !== undefined && isBehindReasoning(one, said) && items[index - 1]?.type !== 'reasoning') found.push(`Item '${item.id}' of type '${item.type}' was provided without its required 'reasoning' item.`)
+    if (
+      OUTPUT.test(item.type ?? '') &&
+      !/^(?:function|custom)_/.test(item.type) &&
+      item.execution !== 'server' &&
+      !items.slice(0, index).some(({ call_id: id }) => id === item.call_id)
+    )
+      found.push(`No tool call found for ${item.type} with call_id ${item.call_id}.`)
+    if (one !== undefined && isBehindReasoning(one, said) && items[index - 1]?.type !== 'reasoning')
+      found.push(`Item '${item.id}' of type '${item.type}' was provided without its required 'reasoning' item.`)
   }
   return found
 }
@@ -136,8 +154,10 @@ function gemini(body: any, own: readonly any[]): string[] {
       if (!GOOGLES.some((name) => name in part)) continue
       const where = `contents[${index}].parts[${place}]`
       if (!given.has(JSON.stringify(part))) found.push(`${where}: not as it was given`)
-      if ('executableCode' in part && !('codeExecutionResult' in (parts[place + 1] ?? {}))) found.push(`${where}: executable code is not followed by its result`)
-      if ('toolCall' in part && !(parts as any[]).some(({ toolResponse }) => toolResponse?.id === part.toolCall.id)) found.push(`${where}: tool call ${part.toolCall.id} has no tool response`)
+      if ('executableCode' in part && !('codeExecutionResult' in (parts[place + 1] ?? {})))
+        found.push(`${where}: executable code is not followed by its result`)
+      if ('toolCall' in part && !(parts as any[]).some(({ toolResponse }) => toolResponse?.id === part.toolCall.id))
+        found.push(`${where}: tool call ${part.toolCall.id} has no tool response`)
     }
   }
   return found
@@ -146,7 +166,9 @@ function gemini(body: any, own: readonly any[]): string[] {
 const GOOGLES = ['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse'] as const
 
 function blocksOf(body: any): { block: any; where: string }[] {
-  return (body.messages as any[]).flatMap(({ content }, index) => listOf(content).map((block, place) => ({ block, where: `messages.${index}.content.${place}` })))
+  return (body.messages as any[]).flatMap(({ content }, index) =>
+    listOf(content).map((block, place) => ({ block, where: `messages.${index}.content.${place}` })),
+  )
 }
 
 function listOf(value: any): any[] {

@@ -53,10 +53,7 @@ export function checkToolPairs(request: ModelRequest, options: { allowNoResult?:
 }
 
 /** {@link checkToolPairs} on each request; there must be one. */
-export function checkAllToolPairs(
-  requests: readonly ModelRequest[],
-  options: { allowNoResult?: boolean } = {},
-): void {
+export function checkAllToolPairs(requests: readonly ModelRequest[], options: { allowNoResult?: boolean } = {}): void {
   if (requests.length === 0) throw new Error('no request to check')
   for (const request of requests) checkToolPairs(request, options)
 }

@@ -78,7 +78,11 @@ export interface Usage {
 }
 
 /** A content part without gates, calls with their ids. */
-export type WirePart = { text: string } | { thinking: string; signature?: string; /** Only the signature comes, in Anthropic's format. */ isRedacted?: true } | { call: ScriptedCall } | RawPart
+export type WirePart =
+  | { text: string }
+  | { thinking: string; signature?: string; /** Only the signature comes, in Anthropic's format. */ isRedacted?: true }
+  | { call: ScriptedCall }
+  | RawPart
 
 /** A block, item or part in the provider's own form: a call that the provider runs, its result, a text with citations. */
 export interface RawPart {

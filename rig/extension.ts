@@ -7,8 +7,7 @@ import type { Settings } from '../extensions/settings.ts'
  * The extension that is tried: this checkout's own, or the file or folder in CONTEXT_EXTENSION, so that the same tests
  * run against an installed package.
  */
-export const EXTENSION: string =
-  process.env['CONTEXT_EXTENSION'] ?? fileURLToPath(new URL('../extensions/index.ts', import.meta.url))
+export const EXTENSION: string = process.env['CONTEXT_EXTENSION'] ?? fileURLToPath(new URL('../extensions/index.ts', import.meta.url))
 
 /** True if there is an extension to load. */
 export function hasExtension(): boolean {
@@ -19,14 +18,15 @@ export function hasExtension(): boolean {
  * Returns the options with which `runPrint` and `startRpc` load the extension on a store: a file, or XTDB with a journal.
  * `settings` are over those of the home.
  */
-export function withExtension(store: string | { url: string; journal: string }, settings?: Partial<Settings>): {
+export function withExtension(
+  store: string | { url: string; journal: string },
+  settings?: Partial<Settings>,
+): {
   extension: string
   env: Record<string, string>
 } {
   const env: Record<string, string> =
-    typeof store === 'string'
-      ? { CONTEXT_STORE_PATH: store }
-      : { CONTEXT_STORE: 'xtdb', CONTEXT_XTDB_URL: store.url, CONTEXT_XTDB_JOURNAL: store.journal }
+    typeof store === 'string' ? { CONTEXT_STORE_PATH: store } : { CONTEXT_STORE: 'xtdb', CONTEXT_XTDB_URL: store.url, CONTEXT_XTDB_JOURNAL: store.journal }
   if (settings !== undefined) env['CONTEXT_SETTINGS'] = JSON.stringify(settings)
   return { extension: EXTENSION, env }
 }

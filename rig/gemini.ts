@@ -18,13 +18,17 @@ export function geminiMessages(body: any): SentMessage[] {
   const told = body.systemInstruction === undefined ? [] : [{ role: 'system', parts: body.systemInstruction.parts ?? [] }]
   return [...told, ...body.contents].map((content: any) => {
     const parts: any[] = content.parts ?? []
-    const results = parts.flatMap(({ functionResponse: one }) => (one === undefined ? [] : [{ id: String(one.id ?? one.name), text: resultText(one.response) }]))
+    const results = parts.flatMap(({ functionResponse: one }) =>
+      one === undefined ? [] : [{ id: String(one.id ?? one.name), text: resultText(one.response) }],
+    )
     const texts = parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : []))
     const role = results.length > 0 ? 'tool' : content.role === 'model' ? 'assistant' : content.role === 'system' ? 'system' : 'user'
     return {
       role,
       text: (results.length > 0 ? results.map(({ text }) => text) : texts).join('\n'),
-      calls: parts.flatMap(({ functionCall: call }) => (call === undefined ? [] : [{ id: String(call.id ?? call.name), name: String(call.name), args: JSON.stringify(call.args ?? {}) }])),
+      calls: parts.flatMap(({ functionCall: call }) =>
+        call === undefined ? [] : [{ id: String(call.id ?? call.name), name: String(call.name), args: JSON.stringify(call.args ?? {}) }],
+      ),
       results,
       json: JSON.stringify(content),
     }
@@ -60,12 +64,15 @@ export class GeminiSignatures {
     for (const [at, content] of contents.entries()) {
       const before = contents[at - 1]
       if ((content.parts ?? []).length === 0) return `contents[${at}].parts: must not be empty`
-      if (responses(content).length > 0 && (before?.role !== 'model' || calls(before).length === 0)) return 'Please ensure that function response turn comes immediately after a function call turn.'
+      if (responses(content).length > 0 && (before?.role !== 'model' || calls(before).length === 0))
+        return 'Please ensure that function response turn comes immediately after a function call turn.'
       const own = calls(content)
       if (own.length === 0) continue
-      if (before === undefined || before.role === 'model') return 'Please ensure that function call turn comes immediately after a user turn or after a function response turn.'
+      if (before === undefined || before.role === 'model')
+        return 'Please ensure that function call turn comes immediately after a user turn or after a function response turn.'
       const answers = distinct(responses(contents[at + 1] ?? {}))
-      if (answers.length !== own.length) return 'Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.'
+      if (answers.length !== own.length)
+        return 'Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.'
       if (answers.some((one, n) => one.name !== own[n].name)) return 'Please ensure that the names of function responses are those of the function calls.'
       if (at > spoken) {
         const refusal = this.#unsigned(content, at)

@@ -26,5 +26,7 @@ export function markerRefusal(body: unknown, knowsTtl = true): string | undefine
   if (odd !== undefined) return `${odd.path}.cache_control.ttl: Extra inputs are not permitted`
   const short = markers.findIndex(({ ttl }) => ttl !== '1h')
   const behind = markers.find(({ ttl }, at) => ttl === '1h' && short >= 0 && at > short)
-  return behind === undefined ? undefined : `${behind.path}.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: \`tools\`, \`system\`, \`messages\`.`
+  return behind === undefined
+    ? undefined
+    : `${behind.path}.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: \`tools\`, \`system\`, \`messages\`.`
 }

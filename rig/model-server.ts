@@ -94,11 +94,7 @@ export class ModelServer {
    * The first request from number `from` on that passes `test`, already arrived or still to come. Rejects after
    * `timeoutMs`, saying what did arrive.
    */
-  request(
-    test: (request: ModelRequest) => boolean = () => true,
-    from = 0,
-    timeoutMs = 60_000,
-  ): Promise<ModelRequest> {
+  request(test: (request: ModelRequest) => boolean = () => true, from = 0, timeoutMs = 60_000): Promise<ModelRequest> {
     const arrived = this.requests.slice(from).find(test)
     if (arrived !== undefined) return Promise.resolve(arrived)
     const found = new Promise<ModelRequest>((resolve) => {
@@ -146,19 +142,14 @@ export class ModelServer {
     const request = this.#record(api, path, incoming, raw, response)
     const checked = this.#strict?.check(request)
     if (checked !== undefined) request.verdict = checked.verdict
-    const refusal = checked?.verdict.refusal ?? blockRefusals(request, this.said)[0] ?? (api === 'google-generative-ai' ? this.#gemini.refusal(request.body) : undefined)
+    const refusal =
+      checked?.verdict.refusal ?? blockRefusals(request, this.said)[0] ?? (api === 'google-generative-ai' ? this.#gemini.refusal(request.body) : undefined)
     if (refusal !== undefined) this.#refused += 1
     const reply = refusal === undefined ? await this.#answer(request) : { status: 400, error: refusal }
     await this.#send(request, reply, response, checked?.sign)
   }
 
-  #record(
-    api: Api,
-    path: string,
-    incoming: IncomingMessage,
-    raw: Buffer,
-    response: ServerResponse,
-  ): ModelRequest {
+  #record(api: Api, path: string, incoming: IncomingMessage, raw: Buffer, response: ServerResponse): ModelRequest {
     const body = JSON.parse(raw.toString('utf8'))
     const aborted = new Promise<boolean>((resolve) => {
       response.on('close', () => resolve(!response.writableFinished))
@@ -226,8 +217,11 @@ export class ModelServer {
     request.usage = usage
     const isStream = request.path.includes(':stream')
     const isGemini = request.api === 'google-generative-ai'
-    const wire = isGemini ? geminiEncoder(model, `answer_${request.n}`, isStream, this.#gemini) : encoder(request.api, model, `answer_${request.n}`, request.verdict?.transformations, isLong)
-    const type = request.api === 'bedrock-converse-stream' ? 'application/vnd.amazon.eventstream' : isGemini && !isStream ? 'application/json' : 'text/event-stream'
+    const wire = isGemini
+      ? geminiEncoder(model, `answer_${request.n}`, isStream, this.#gemini)
+      : encoder(request.api, model, `answer_${request.n}`, request.verdict?.transformations, isLong)
+    const type =
+      request.api === 'bedrock-converse-stream' ? 'application/vnd.amazon.eventstream' : isGemini && !isStream ? 'application/json' : 'text/event-stream'
     response.writeHead(200, { 'content-type': type, 'cache-control': 'no-cache', ...reply.headers })
     this.said.push(parts.filter((part): part is WirePart => !(part instanceof Gate) && typeof part !== 'string'))
     response.write(wire.begin(usage))

@@ -20,11 +20,5 @@ export interface PiOptions {
 /** The arguments that both modes share. */
 export function piArguments(options: PiOptions): string[] {
   const extensions = typeof options.extension === 'string' ? [options.extension] : (options.extension ?? [])
-  return [
-    '--model',
-    MODEL,
-    '--no-extensions',
-    ...extensions.flatMap((path) => ['-e', path]),
-    ...(options.args ?? []),
-  ]
+  return ['--model', MODEL, '--no-extensions', ...extensions.flatMap((path) => ['-e', path]), ...(options.args ?? [])]
 }

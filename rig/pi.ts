@@ -51,15 +51,13 @@ export function startPrint(options: PrintOptions): RunningPrint {
     env: { ...options.home.env, ...options.env },
     input: false,
   })
-  const result = running.wait(options.timeoutMs ?? 60_000).then(
-    ({ code, signal }): PrintResult => ({
-      exitCode: code,
-      signal,
-      stdout: running.stdout,
-      stderr: running.stderr,
-      sessionFile: newestSession(options.home.sessionsDir),
-    }),
-  )
+  const result = running.wait(options.timeoutMs ?? 60_000).then(({ code, signal }): PrintResult => ({
+    exitCode: code,
+    signal,
+    stdout: running.stdout,
+    stderr: running.stderr,
+    sessionFile: newestSession(options.home.sessionsDir),
+  }))
   // The caller that kills the run may not be interested in its result.
   result.catch(() => {})
   return { process: running, result, kill9: () => running.kill9() }

@@ -63,5 +63,8 @@ export async function startPostgres(): Promise<number> {
 function binaries(): string | undefined {
   if (!existsSync(INSTALLED)) return undefined
   const found = readdirSync(INSTALLED).map((version) => join(INSTALLED, version, 'bin'))
-  return found.filter((folder) => existsSync(join(folder, 'postgres'))).sort().at(-1)
+  return found
+    .filter((folder) => existsSync(join(folder, 'postgres')))
+    .sort()
+    .at(-1)
 }

@@ -14,19 +14,16 @@ export function apiOf(path: string): Api | undefined {
 }
 
 /** Reads a body into messages, tools and the prompt text. Throws on a body that is not a request of `api`. */
-export function readRequest(
-  api: Api,
-  body: any,
-): Pick<ModelRequest, 'messages' | 'tools' | 'kind' | 'prompt' | 'ends'> {
+export function readRequest(api: Api, body: any): Pick<ModelRequest, 'messages' | 'tools' | 'kind' | 'prompt' | 'ends'> {
   if (api === 'bedrock-converse-stream') return readRequest('anthropic-messages', inMessages(body))
   const messages =
     api === 'google-generative-ai'
       ? geminiMessages(body)
       : api === 'openai-completions'
-      ? completionMessages(body)
-      : api === 'anthropic-messages'
-        ? anthropicMessages(body)
-        : responseMessages(body)
+        ? completionMessages(body)
+        : api === 'anthropic-messages'
+          ? anthropicMessages(body)
+          : responseMessages(body)
   const all: any[] = api === 'google-generative-ai' ? geminiTools(body) : (body.tools ?? [])
   const declared = all.filter((tool) => tool.defer_loading !== true)
   const tools = toolsAfter(declared.map(nameOf), body.messages ?? body.input ?? [])

@@ -64,7 +64,5 @@ export function branchOf(entries: readonly SessionEntry[]): SessionEntry[] {
 
 /** The messages of entries, in order, as Pi stored them; `role` picks one kind. */
 export function messagesOf(entries: readonly SessionEntry[], role?: string): Record<string, any>[] {
-  return entries
-    .filter((entry) => entry.type === 'message' && (role === undefined || entry['message'].role === role))
-    .map((entry) => entry['message'])
+  return entries.filter((entry) => entry.type === 'message' && (role === undefined || entry['message'].role === role)).map((entry) => entry['message'])
 }

@@ -85,7 +85,8 @@ export class Strict {
         `${first.path}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. ` +
         'Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
     }
-    if (reports(request) && this.#options.lacksControls !== true) verdict.transformations = verdict.mismatches.map(({ path }) => reportOf(request.api, outcome, path))
+    if (reports(request) && this.#options.lacksControls !== true)
+      verdict.transformations = verdict.mismatches.map(({ path }) => reportOf(request.api, outcome, path))
     return { verdict, sign: (part) => this.#sign(request.api, part, seen) }
   }
 

@@ -56,12 +56,9 @@ function anthropic(body: any, memory: Memory): string[] {
   const found: string[] = [misplacedSystem({ api: 'anthropic-messages', body })].filter((one) => one !== undefined)
   // System messages between the others say which tools come and go; they are not part of a turn.
   const messages = (body.messages as any[]).filter((message) => message.role !== 'system')
-  const blocksOf = (message: any): any[] =>
-    typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : (message.content ?? [])
+  const blocksOf = (message: any): any[] => (typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : (message.content ?? []))
   const thinks = body.thinking !== undefined && body.thinking.type !== 'disabled'
-  const lastSaid = messages.findLastIndex(
-    (message) => message.role === 'user' && blocksOf(message).some((block) => block.type !== 'tool_result'),
-  )
+  const lastSaid = messages.findLastIndex((message) => message.role === 'user' && blocksOf(message).some((block) => block.type !== 'tool_result'))
   const isClaude = String(body.model).includes('claude')
   const inTurn: string[] = []
   const ids = new Set<string>()
@@ -109,7 +106,10 @@ function anthropic(body: any, memory: Memory): string[] {
       found.push(`${where}: expected thinking, but found ${blocks[0]?.type}`)
     }
   }
-  const first = messages.slice(lastSaid + 1).flatMap(blocksOf).find((block) => block.type === 'tool_use')
+  const first = messages
+    .slice(lastSaid + 1)
+    .flatMap(blocksOf)
+    .find((block) => block.type === 'tool_use')
   if (thinks && isClaude && JSON.stringify(inTurn) !== JSON.stringify(memory.since(first?.id))) {
     found.push('messages: thinking blocks of the turn under way must be passed back')
   }
@@ -172,7 +172,10 @@ function responses(body: any, memory: Memory): string[] {
       called.set(item.call_id, (called.get(item.call_id) ?? 0) + 1)
       const wanted = memory.thoughtOf.get(item.call_id) ?? []
       const start = items.slice(0, index).findLastIndex((before) => !isOutput(before) && before.type !== 'reasoning')
-      const before = items.slice(start + 1, index).filter(({ type }) => type === 'reasoning').map(thoughtIn)
+      const before = items
+        .slice(start + 1, index)
+        .filter(({ type }) => type === 'reasoning')
+        .map(thoughtIn)
       if (wanted.some((thought) => !before.includes(thought))) {
         found.push(`${where}: function_call was provided without its required reasoning item`)
       }

@@ -82,8 +82,7 @@ function completions(model: string, id: string): Encoder {
 
 function anthropic(model: string, id: string, report: object, isLong: boolean): Encoder {
   let index = -1
-  const event = (type: string, fields: object): string =>
-    `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
+  const event = (type: string, fields: object): string => `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
   const counts = (usage: Usage) => ({
     input_tokens: usage.input,
     output_tokens: usage.output,
@@ -131,17 +130,18 @@ function anthropic(model: string, id: string, report: object, isLong: boolean): 
     },
     end: (finish, usage) => {
       const reason = finish === 'toolUse' ? 'tool_use' : finish === 'length' ? 'max_tokens' : 'end_turn'
-      return (
-        event('message_delta', { delta: { stop_reason: reason, stop_sequence: null }, usage: counts(usage) }) +
-        event('message_stop', {})
-      )
+      return event('message_delta', { delta: { stop_reason: reason, stop_sequence: null }, usage: counts(usage) }) + event('message_stop', {})
     },
   }
 }
 
 /** Anthropic's way to stream a block of the provider's: a call's input and a text with its citations come in pieces. */
 function rawBlock(raw: any, block: (start: object, deltas: object[]) => string): string {
-  if (raw.type === 'text') return block({ type: 'text', text: '', citations: [] }, [{ type: 'text_delta', text: raw.text }, ...raw.citations.map((citation: object) => ({ type: 'citations_delta', citation }))])
+  if (raw.type === 'text')
+    return block({ type: 'text', text: '', citations: [] }, [
+      { type: 'text_delta', text: raw.text },
+      ...raw.citations.map((citation: object) => ({ type: 'citations_delta', citation })),
+    ])
   if (raw.input === undefined) return block(raw, [])
   return block({ ...raw, input: {} }, [{ type: 'input_json_delta', partial_json: JSON.stringify(raw.input) }])
 }
@@ -172,8 +172,7 @@ function responses(model: string, id: string, report: object): Encoder {
         const content = [{ type: 'output_text', text: part.text, annotations: [] }]
         return item(
           { ...base, status: 'in_progress', content: [] },
-          (output_index) =>
-            event('response.output_text.delta', { item_id: base.id, output_index, content_index: 0, delta: part.text }),
+          (output_index) => event('response.output_text.delta', { item_id: base.id, output_index, content_index: 0, delta: part.text }),
           { ...base, status: 'completed', content },
         )
       }
@@ -195,7 +194,13 @@ function responses(model: string, id: string, report: object): Encoder {
           },
         )
       }
-      const base = { id: `fc_${itemId}`, type: 'function_call', call_id: part.call.id, name: part.call.name, ...(part.call.namespace === undefined ? {} : { namespace: part.call.namespace }) }
+      const base = {
+        id: `fc_${itemId}`,
+        type: 'function_call',
+        call_id: part.call.id,
+        name: part.call.name,
+        ...(part.call.namespace === undefined ? {} : { namespace: part.call.namespace }),
+      }
       const text = argumentText(part.call)
       return item(
         { ...base, status: 'in_progress', arguments: '' },

@@ -13,7 +13,10 @@ const saved = join(root, 'docs/api/crates.txt')
 
 const cargo = (...args) => execFileSync('cargo', args, { cwd: root, encoding: 'utf8', maxBuffer: 1 << 28 })
 const metadata = JSON.parse(cargo('metadata', '--format-version=1', '--no-deps'))
-const crates = metadata.packages.map(({ name }) => name).filter((name) => name.startsWith('context-')).toSorted()
+const crates = metadata.packages
+  .map(({ name }) => name)
+  .filter((name) => name.startsWith('context-'))
+  .toSorted()
 /** The folder of the documentation, which lies in that of the target if Cargo is given one. */
 const folders = ['.', ...readdirSync(metadata.target_directory)].map((name) => join(metadata.target_directory, name, 'doc'))
 const docs = folders.find((folder) => existsSync(join(folder, 'context_model', 'all.html')))

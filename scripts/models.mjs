@@ -12,8 +12,14 @@ const FAMILIES = ['claude', 'gpt', 'gemini', 'grok', 'deepseek', 'kimi', 'glm', 
 const isNumber = (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0
 const isPositive = (value) => isNumber(value) && value > 0
 const isText = (value) => typeof value === 'string' && value !== ''
-const oneOf = (...values) => (value) => values.includes(value)
-const listOf = (isRight, ...lengths) => (value) => Array.isArray(value) && value.every(isRight) && (lengths.length === 0 || lengths.includes(value.length))
+const oneOf =
+  (...values) =>
+  (value) =>
+    values.includes(value)
+const listOf =
+  (isRight, ...lengths) =>
+  (value) =>
+    Array.isArray(value) && value.every(isRight) && (lengths.length === 0 || lengths.includes(value.length))
 const isPattern = (value) => {
   try {
     new RegExp(value)
@@ -28,18 +34,31 @@ const KINDS = {
   unknown: { read: [true, isPositive], write: [true, isPositive] },
   windows: { usual: [true, isPositive], long: [true, isPositive] },
   cache: {
-    kind: [true, oneOf('breakpoints', 'endings', 'prefix')], lookback: [false, isPositive], minimum: [true, isNumber], minutes: [true, isPositive],
+    kind: [true, oneOf('breakpoints', 'endings', 'prefix')],
+    lookback: [false, isPositive],
+    minimum: [true, isNumber],
+    minutes: [true, isPositive],
     long: [false, (value) => isPositive(value?.minutes) && isPositive(value?.write)],
   },
   rule: {
-    family: [true, oneOf(...FAMILIES)], tiers: [false, listOf((tier) => typeof tier === 'string')], since: [false, isNumber], chat: [false, oneOf(true, false)],
-    except: [false, isText], binding: [false, oneOf('none', 'keeps', 'drops', 'refuses')], textIsReasoning: [false, oneOf(true)],
-    reasoning: [false, oneOf('free', 'turn', 'calls', 'items', 'signatures')], cache: [false, (name) => Object.hasOwn(table.caches ?? {}, name)],
+    family: [true, oneOf(...FAMILIES)],
+    tiers: [false, listOf((tier) => typeof tier === 'string')],
+    since: [false, isNumber],
+    chat: [false, oneOf(true, false)],
+    except: [false, isText],
+    binding: [false, oneOf('none', 'keeps', 'drops', 'refuses')],
+    textIsReasoning: [false, oneOf(true)],
+    reasoning: [false, oneOf('free', 'turn', 'calls', 'items', 'signatures')],
+    cache: [false, (name) => Object.hasOwn(table.caches ?? {}, name)],
     open: [false, listOf(isText)],
   },
   model: {
-    family: [true, oneOf(...FAMILIES)], name: [true, isPattern], since: [true, isNumber], prices: [false, listOf(isNumber, 3, 4)],
-    step: [false, (name) => Object.hasOwn(table.steps ?? {}, name)], window: [false, isPositive],
+    family: [true, oneOf(...FAMILIES)],
+    name: [true, isPattern],
+    since: [true, isNumber],
+    prices: [false, listOf(isNumber, 3, 4)],
+    step: [false, (name) => Object.hasOwn(table.steps ?? {}, name)],
+    window: [false, isPositive],
   },
 }
 
@@ -61,9 +80,11 @@ checked('unknown', '[unknown]', table.unknown)
 checked('windows', '[windows]', table.windows)
 for (const [name, cache] of Object.entries(table.caches ?? {})) {
   checked('cache', `caches.${name}`, cache)
-  if ((cache.kind === 'prefix') !== (cache.lookback === undefined)) problems.push(`caches.${name}: ${cache.kind === 'prefix' ? 'a common prefix has no' : `${cache.kind} need a`} lookback`)
+  if ((cache.kind === 'prefix') !== (cache.lookback === undefined))
+    problems.push(`caches.${name}: ${cache.kind === 'prefix' ? 'a common prefix has no' : `${cache.kind} need a`} lookback`)
 }
-for (const [name, step] of Object.entries(table.steps ?? {})) if (!listOf(isPositive, 3)(step)) problems.push(`steps.${name} is three numbers: tokens, factor, factor of the output`)
+for (const [name, step] of Object.entries(table.steps ?? {}))
+  if (!listOf(isPositive, 3)(step)) problems.push(`steps.${name} is three numbers: tokens, factor, factor of the output`)
 for (const [name, window] of Object.entries(table.families ?? {})) {
   if (!FAMILIES.includes(name) || !isPositive(window)) problems.push(`families.${name} is a known family's window in tokens`)
 }
@@ -76,7 +97,8 @@ for (const [at, model] of models.entries()) {
   const hidden = models.slice(0, at).some(({ family, name, since }) => family === model.family && name === model.name && since <= model.since)
   if (hidden) problems.push(`${where} is never reached: an earlier row has its name and an older version`)
 }
-for (const name of ['anthropic', 'openai', 'prefix']) if (table.caches?.[name] === undefined) problems.push(`[caches] lacks "${name}", which formats of unknown models have`)
+for (const name of ['anthropic', 'openai', 'prefix'])
+  if (table.caches?.[name] === undefined) problems.push(`[caches] lacks "${name}", which formats of unknown models have`)
 if (problems.length > 0) {
   for (const problem of problems) console.error(`models.toml: ${problem}`)
   process.exit(1)
@@ -84,7 +106,10 @@ if (problems.length > 0) {
 
 const { unknown, windows, caches, steps, families, rules } = table
 const rows = (list) => list.map((row) => `    ${JSON.stringify(row)},\n`).join('')
-const named = (object) => Object.entries(object).map(([name, value]) => `    ${JSON.stringify(name)}: ${JSON.stringify(value)},\n`).join('')
+const named = (object) =>
+  Object.entries(object)
+    .map(([name, value]) => `    ${JSON.stringify(name)}: ${JSON.stringify(value)},\n`)
+    .join('')
 const text = `/** The table of models, as code. Written by scripts/models.mjs from models.toml: change that. */
 import type { ModelTable } from './table-types.ts'
 

@@ -57,7 +57,9 @@ function notices(all) {
   const bare = []
   for (const one of all) {
     const folder = dirname(one.manifest_path)
-    const found = readdirSync(folder).filter((name) => LICENCE.test(name) && !name.endsWith('.rs')).sort()
+    const found = readdirSync(folder)
+      .filter((name) => LICENCE.test(name) && !name.endsWith('.rs'))
+      .sort()
     // Chooses MIT among several licenses.
     const mit = one.license?.includes(' OR ') ? found.filter((name) => /mit/i.test(name)) : []
     const files = mit.length > 0 ? mit : found
@@ -73,13 +75,17 @@ function notices(all) {
   }
   const sections = [...groups].sort(([, a], [, b]) => (a[0] < b[0] ? -1 : 1)).map(([each, names]) => `${names.join('\n')}\n\n${each}`)
   const listed = bare.map(({ name, version, license, repository }) => `${name} ${version} (${license}) ${repository ?? ''}`.trimEnd())
-  const rest = listed.length === 0 ? [] : [`Packages without a licence file of their own; their licences are named, and the texts are above:\n\n${listed.join('\n')}\n`]
+  const rest =
+    listed.length === 0 ? [] : [`Packages without a licence file of their own; their licences are named, and the texts are above:\n\n${listed.join('\n')}\n`]
   const head = 'The prebuilt addon of pi-context-manager contains the following work of others. Written by scripts/notices.mjs.\n'
   return [head, ...sections, ...rest].join(`\n${'-'.repeat(80)}\n\n`)
 }
 
 function normal(text) {
-  return `${text.replaceAll('\r\n', '\n').replaceAll(/[ \t]+$/gm, '').trim()}\n`
+  return `${text
+    .replaceAll('\r\n', '\n')
+    .replaceAll(/[ \t]+$/gm, '')
+    .trim()}\n`
 }
 
 /** The licence of the rules, which stands beside them. */

@@ -10,7 +10,8 @@ import { fileURLToPath } from 'node:url'
 import { parseSync } from '@swc/core'
 
 /** The parts of our lines by which code would recognize one. */
-const OURS = /toolcall_ref|file_ref|chat_ref |ACTIVE_CONTENT|\[collapsed|more chars|said: |stale \w+=|changed since|\btype=(?:file|toolcall)|\btool=|\bstatus=|(?:^|[^\w.-]|\\b)id=/
+const OURS =
+  /toolcall_ref|file_ref|chat_ref |ACTIVE_CONTENT|\[collapsed|more chars|said: |stale \w+=|changed since|\btype=(?:file|toolcall)|\btool=|\bstatus=|(?:^|[^\w.-]|\\b)id=/
 
 /** The beginnings of our lines, in code that writes one. */
 const WRITTEN = /^(?:toolcall_ref |id=|ACTIVE_CONTENT |\[collapsed #|said: |stale )/

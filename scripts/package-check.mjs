@@ -35,7 +35,14 @@ function run(tool, command, ...args) {
 
 function configuration(folder) {
   const types = { types: ['node'], typeRoots: [join(ROOT, 'node_modules', '@types')] }
-  const compilerOptions = { target: 'es2022', module: 'nodenext', moduleResolution: 'nodenext', lib: ['es2023', 'esnext.disposable'], skipLibCheck: true, ...types }
+  const compilerOptions = {
+    target: 'es2022',
+    module: 'nodenext',
+    moduleResolution: 'nodenext',
+    lib: ['es2023', 'esnext.disposable'],
+    skipLibCheck: true,
+    ...types,
+  }
   const quiet = { default: { logLevel: 'none' } }
   const path = join(folder, 'api-extractor.json')
   const reports = join(ROOT, 'docs', 'api')

@@ -62,7 +62,9 @@ if (option === '--list') {
 } else {
   const worse = Object.keys(counts).filter((folder) => counts[folder] > (allowed[folder] ?? 0))
   if (option === '--save') {
-    const lower = Object.keys(counts).sort().map((folder) => [folder, Math.min(counts[folder], allowed[folder] ?? counts[folder])])
+    const lower = Object.keys(counts)
+      .sort()
+      .map((folder) => [folder, Math.min(counts[folder], allowed[folder] ?? counts[folder])])
     writeFileSync(saved, `${JSON.stringify(Object.fromEntries(lower), null, 2)}\n`)
   }
   for (const folder of option === '--save' ? [] : worse) {

@@ -10,7 +10,9 @@ const [option = '-1', file = ''] = process.argv.slice(2)
 const subjects =
   option === '--file'
     ? [readFileSync(file, 'utf8').split('\n')[0] ?? '']
-    : execFileSync('git', ['log', '--no-merges', '--format=%s', option], { encoding: 'utf8' }).split('\n').filter((line) => line !== '')
+    : execFileSync('git', ['log', '--no-merges', '--format=%s', option], { encoding: 'utf8' })
+        .split('\n')
+        .filter((line) => line !== '')
 
 const problems = subjects.flatMap((subject) => {
   if ([...subject].length > MOST) return [`"${subject}" has ${[...subject].length} characters; at most ${MOST} are shown everywhere`]

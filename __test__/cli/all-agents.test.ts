@@ -28,7 +28,10 @@ describe('without a name, all agents count', () => {
     const each = await Promise.all(['.pi/agent/sessions', '.claude/projects', '.codex/sessions', '.gemini/tmp'].map((folder) => usage(env, file(folder))))
     expect(each.map(({ total }) => total.sessions)).toEqual([1, 1, 1, 1])
     expect(all.total.calls).toBe(each.reduce((sum, { total }) => sum + total.calls, 0))
-    expect(all.total.cost).toBeCloseTo(each.reduce((sum, { total }) => sum + total.cost, 0), 9)
+    expect(all.total.cost).toBeCloseTo(
+      each.reduce((sum, { total }) => sum + total.cost, 0),
+      9,
+    )
     expect([all.total.sessions, all.code, all.stderr]).toEqual([4, 0, ''])
   })
 
@@ -53,9 +56,27 @@ describe('what is damaged is told, and ends nothing', () => {
     ['a link to nothing', (file) => symlinkSync('/nowhere', file('.claude/projects/-w/x.jsonl')), /^$/],
     ['a folder with the name of a file', (file) => mkdirSync(file('.claude/projects/-w/x.jsonl')), /^$/],
     ['a packed file that is none', (file) => writeFileSync(file('.claude/projects/-w/x.jsonl.gz'), 'no'), /left out: .*x\.jsonl\.gz/],
-    ['a last line that is cut off', (file) => writeFileSync(file('.gemini/tmp/shop/chats/session-2026-03-03T10-00-0199beef.jsonl'), `${GEMINI.map((line) => JSON.stringify(line)).join('\n')}\n{"id":`), /^$/],
-    ['a document that begins as a session and is cut off', (file) => writeFileSync(file('.gemini/tmp/shop/chats/session-1.json'), '{"sessionId":"a","projectHash":"b","messages":['), /left out: .*session-1\.json/],
-    ...(isRoot ? [] : ([['a folder that may not be read', (file: (name: string) => string) => chmodSync(file('.claude/projects'), 0), /left out: .*projects/]] as [string, (file: (name: string) => string) => void, RegExp][])),
+    [
+      'a last line that is cut off',
+      (file) =>
+        writeFileSync(
+          file('.gemini/tmp/shop/chats/session-2026-03-03T10-00-0199beef.jsonl'),
+          `${GEMINI.map((line) => JSON.stringify(line)).join('\n')}\n{"id":`,
+        ),
+      /^$/,
+    ],
+    [
+      'a document that begins as a session and is cut off',
+      (file) => writeFileSync(file('.gemini/tmp/shop/chats/session-1.json'), '{"sessionId":"a","projectHash":"b","messages":['),
+      /left out: .*session-1\.json/,
+    ],
+    ...(isRoot
+      ? []
+      : ([['a folder that may not be read', (file: (name: string) => string) => chmodSync(file('.claude/projects'), 0), /left out: .*projects/]] as [
+          string,
+          (file: (name: string) => string) => void,
+          RegExp,
+        ][])),
   ])('%s', async (_what, damage, told) => {
     const { env, file } = usedHome()
     damage(file)
@@ -71,7 +92,13 @@ describe('a call that both the gateway and the agent have noted counts once', ()
     writeFileSync(file, calls.map((call) => `${JSON.stringify(call)}\n`).join(''))
   }
   const noted = (more: object = {}): object => ({
-    ...{ at: Date.parse('2026-03-02T10:00:05.000Z'), session: 'codex:0199c0de-1111-4222-8333-444455556666', folder: '/home/dev/shop', model: 'openai/gpt-5.5', isHeldOut: false },
+    ...{
+      at: Date.parse('2026-03-02T10:00:05.000Z'),
+      session: 'codex:0199c0de-1111-4222-8333-444455556666',
+      folder: '/home/dev/shop',
+      model: 'openai/gpt-5.5',
+      isHeldOut: false,
+    },
     ...{ billed: { input: 600, cacheRead: 400, cacheWrite: 0, output: 10 }, plain: { input: 900, cacheRead: 400, cacheWrite: 0, output: 10 } },
     ...more,
   })

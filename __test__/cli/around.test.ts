@@ -41,7 +41,13 @@ describe('it says what is here and where to begin', () => {
     const { code, stdout, stderr } = await cli([], installed(env, 'claude', 'opencode'))
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toContain('Installed: Claude Code and OpenCode.\n')
-    for (const [agent, since] of [['Pi', '2026-03-01'], ['Claude Code', '2026-03-01'], ['Codex', '2026-03-02'], ['Gemini CLI', '2026-03-03']]) expect(stdout).toMatch(new RegExp(`^${agent} +1  ${since} +\\$0\\.00 +~\\$0\\.00$`, 'm'))
+    for (const [agent, since] of [
+      ['Pi', '2026-03-01'],
+      ['Claude Code', '2026-03-01'],
+      ['Codex', '2026-03-02'],
+      ['Gemini CLI', '2026-03-03'],
+    ])
+      expect(stdout).toMatch(new RegExp(`^${agent} +1  ${since} +\\$0\\.00 +~\\$0\\.00$`, 'm'))
     expect(stdout).toMatch(/^total +4 /m)
     expect(stdout).toContain('Begin with: pi-context-manager run -- claude\n')
     expect(stdout).toMatch(/by a replay of\s+the\s+newest\s+4\s+sessions/)
@@ -52,7 +58,9 @@ describe('it says what is here and where to begin', () => {
     const { home, env } = emptyHome()
     const { code, stdout, stderr } = await cli([], installed(env))
     expect([code, stderr]).toEqual([0, ''])
-    expect(stdout.replaceAll(/\s+/g, ' ')).toContain('No coding agent that is known here is installed. There are no recorded sessions in ~/.pi/agent/sessions, ~/.claude/projects, ~/.codex/sessions, ~/.gemini/tmp and ~/.local/share/opencode/opencode.db.')
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain(
+      'No coding agent that is known here is installed. There are no recorded sessions in ~/.pi/agent/sessions, ~/.claude/projects, ~/.codex/sessions, ~/.gemini/tmp and ~/.local/share/opencode/opencode.db.',
+    )
     expect(contents(home)).toEqual([])
   })
 })
@@ -83,7 +91,12 @@ function copies(count: number): string {
 
 /** Looks with limits that end the sums, or all, after some looks. */
 async function looked(path: string, limits: Partial<Limits> = {}, gatewayFile?: string): Promise<Found> {
-  return estimated([{ agent: 'Claude Code', host: 'claude-code', command: 'claude', path }], gatewayFile, { isReadingOver: () => false, isOver: () => false, progress: () => {}, ...limits })
+  return estimated([{ agent: 'Claude Code', host: 'claude-code', command: 'claude', path }], gatewayFile, {
+    isReadingOver: () => false,
+    isOver: () => false,
+    progress: () => {},
+    ...limits,
+  })
 }
 
 describe('the estimate', () => {
@@ -125,7 +138,15 @@ describe('the estimate', () => {
     const gateway = join(temporaryFolder(), 'bills.jsonl')
     const alone = await looked(copies(1))
     const charges = await callsOf(join(copies(1), '0.jsonl'))
-    writeFileSync(gateway, charges.map(({ at, tokens: billed }) => `${JSON.stringify({ at, session: 'claude-code:x', folder: '/', model: 'anthropic/claude-sonnet-4-5', billed, plain: billed, isHeldOut: false })}\n`).join(''))
+    writeFileSync(
+      gateway,
+      charges
+        .map(
+          ({ at, tokens: billed }) =>
+            `${JSON.stringify({ at, session: 'claude-code:x', folder: '/', model: 'anthropic/claude-sonnet-4-5', billed, plain: billed, isHeldOut: false })}\n`,
+        )
+        .join(''),
+    )
     const { agents } = await looked(copies(1), {}, gateway)
     expect(agents[0]?.paid).toBe(alone.agents[0]?.paid)
     expect(agents[0]?.managed.paid).toBeCloseTo(agents[0]?.paid ?? 0, 9)

@@ -24,14 +24,24 @@ function line(session: string, type: 'user' | 'assistant', message: object, more
   return { uuid, parentUuid: null, type, timestamp, sessionId: session, cwd: '/w/shop', message: { role: type, ...message }, ...more }
 }
 
-function answer(id: string, usage: Counts | undefined, { model = OPUS, session = 's', ...more }: { model?: string; session?: string; isSidechain?: boolean; agentId?: string } = {}): object {
+function answer(
+  id: string,
+  usage: Counts | undefined,
+  { model = OPUS, session = 's', ...more }: { model?: string; session?: string; isSidechain?: boolean; agentId?: string } = {},
+): object {
   return line(session, 'assistant', { id, model, content: [{ type: 'text', text: id }], ...(usage && { usage }) }, more)
 }
 
 const prompt = (text: string, more: object = {}): object => line('s', 'user', { content: text }, more)
 
 /** Written tokens, a million of input being a million of the model's fresh tokens. */
-const written = (all: number, split: Counts): Counts => ({ input_tokens: 0, output_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: all, cache_creation: split })
+const written = (all: number, split: Counts): Counts => ({
+  input_tokens: 0,
+  output_tokens: 0,
+  cache_read_input_tokens: 0,
+  cache_creation_input_tokens: all,
+  cache_creation: split,
+})
 
 function write(path: string, lines: readonly object[]): string {
   mkdirSync(join(path, '..'), { recursive: true })
@@ -66,7 +76,10 @@ describe('written tokens are priced by the lifetime that they were written with'
   test('usage, replay and why say the same', async () => {
     const split = { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 1e5 }
     const calls = [1, 2, 3].map((n) => answer(`m${n}`, written(1e5, split)))
-    const file = write(join(temporaryFolder(), 's.jsonl'), calls.flatMap((call, n) => [prompt(`go ${n}`), call]))
+    const file = write(
+      join(temporaryFolder(), 's.jsonl'),
+      calls.flatMap((call, n) => [prompt(`go ${n}`), call]),
+    )
     expect((await charged(file)).cost).toBeCloseTo(3, 9)
     const report = JSON.parse((await cli(['replay', file, '--json', '--policies', 'pi'])).stdout)
     expect(report.sessions[0].recordedCost).toBeCloseTo(3, 9)
@@ -95,7 +108,10 @@ describe('Codex', () => {
     return { type: 'event_msg', payload: { type: 'token_count', info: { last_token_usage: usage, total_token_usage: { total_tokens: total } } } }
   }
   const rollout = (...lines: object[]): string =>
-    write(join(temporaryFolder(), 'rollout.jsonl'), lines.map((one, n) => ({ timestamp: new Date(Date.parse('2026-09-01T10:00:00Z') + n * 1000).toISOString(), ...one })))
+    write(
+      join(temporaryFolder(), 'rollout.jsonl'),
+      lines.map((one, n) => ({ timestamp: new Date(Date.parse('2026-09-01T10:00:00Z') + n * 1000).toISOString(), ...one })),
+    )
 
   const first = counts(100_000, 20_000, 70_000, 1000)
   const second = counts(120_000, 100_000, 15_000, 500)
@@ -110,7 +126,13 @@ describe('Codex', () => {
   ])('%s gives the same bill, with the response that wrote a summary', async (_, told) => {
     const file = rollout(
       ...[meta('c'), context('gpt-6.1-sol'), asked('go'), said('one'), ...told('r1', first)],
-      ...[asked('more'), said('two'), ...told('r2', second), ...told('r3', summary), { type: 'compacted', payload: { message: 'All is well', latest_token_usage_record: { response_id: 'r3', usage: summary } } }],
+      ...[
+        asked('more'),
+        said('two'),
+        ...told('r2', second),
+        ...told('r3', summary),
+        { type: 'compacted', payload: { message: 'All is well', latest_token_usage_record: { response_id: 'r3', usage: summary } } },
+      ],
     )
     const { charges } = await charged(file)
     expect(charges.map(({ tokens }) => tokens).toSorted((one, other) => one.output - other.output)).toMatchObject([
@@ -128,7 +150,8 @@ describe('Codex', () => {
     ['gpt-5.6-sol', 1.25, 4, 0.4],
     ['gpt-6.1-sol', 1.25, 2, 0.1],
   ])('%s: written tokens cost %s, and above 272,000 the whole request costs twice, its output half as much more', async (model, write, input, read) => {
-    const cost = async (usage: Counts): Promise<number> => (await charged(rollout(meta('c'), context(model), asked('go'), said('one'), record('r', usage)))).cost
+    const cost = async (usage: Counts): Promise<number> =>
+      (await charged(rollout(meta('c'), context(model), asked('go'), said('one'), record('r', usage)))).cost
     const below = await cost(counts(272_000, 200_000, 50_000, 0))
     expect(below).toBeCloseTo((22_000 * input + 200_000 * read + 50_000 * write * input) / 1e6, 9)
     const above = await cost(counts(272_001, 200_000, 50_000, 0))
@@ -143,7 +166,15 @@ describe('Codex', () => {
       const shared = [asked('go'), said('one'), told('r1', first)]
       const parent = rollout(meta('p'), context('gpt-6.1-sol'), ...shared, asked('more'), said('two'), told('r2', second))
       // A fork is written anew, at another time.
-      const fork = rollout(meta('f', { forked_from_id: 'p' }), { type: 'event_msg', payload: {} }, context('gpt-6.1-sol'), ...shared, asked('else'), said('three'), told('r4', summary))
+      const fork = rollout(
+        meta('f', { forked_from_id: 'p' }),
+        { type: 'event_msg', payload: {} },
+        context('gpt-6.1-sol'),
+        ...shared,
+        asked('else'),
+        said('three'),
+        told('r4', summary),
+      )
       const both = await charged(parent, fork)
       expect([both.calls, both.repeated.calls]).toEqual([3, 1])
       const turned = await charged(fork, parent)
@@ -156,7 +187,9 @@ describe('Codex', () => {
     const { cost } = await charged(file)
     expect(cost).toBeGreaterThan(0.2)
     const { stdout, stderr } = await cli(['replay', file, '--json'])
-    expect(JSON.parse(stdout).leftOut).toEqual([{ file, message: expect.stringContaining('subagent of Codex, child'), calls: 1, cost: expect.closeTo(cost, 9) }])
+    expect(JSON.parse(stdout).leftOut).toEqual([
+      { file, message: expect.stringContaining('subagent of Codex, child'), calls: 1, cost: expect.closeTo(cost, 9) },
+    ])
     expect(stderr).toContain(`(1 call, $${cost.toFixed(2)})`)
   })
 })
@@ -220,7 +253,13 @@ describe('each call counts once', () => {
   })
 
   test('an answer whose lines stand apart is one call', async () => {
-    const file = write(join(temporaryFolder(), 's.jsonl'), [prompt('go'), answer('m1', hour(1e5)), prompt('wait'), answer('m1', hour(1e5)), answer('m2', hour(1e5))])
+    const file = write(join(temporaryFolder(), 's.jsonl'), [
+      prompt('go'),
+      answer('m1', hour(1e5)),
+      prompt('wait'),
+      answer('m1', hour(1e5)),
+      answer('m2', hour(1e5)),
+    ])
     expect((await charged(file)).calls).toBe(2)
     const { stdout, code } = await cli(['replay', file, '--json'])
     expect([code, JSON.parse(stdout).sessions[0].calls]).toEqual([0, 2])
@@ -237,22 +276,32 @@ describe('counts that can’t be right', () => {
     ['a split larger than what was written', { ...sound, cache_creation_input_tokens: 10, cache_creation: { ephemeral_1h_input_tokens: 100 } }],
     ['a negative split', { ...sound, cache_creation_input_tokens: 10, cache_creation: { ephemeral_1h_input_tokens: -100 } }],
   ])('%s: the report says so and continues', async (_, usage) => {
-    const file = write(join(temporaryFolder(), 's.jsonl'), [prompt('go'), answer('m1', sound, { model: SONNET }), prompt('on'), answer('m2', usage as Counts, { model: SONNET })])
+    const file = write(join(temporaryFolder(), 's.jsonl'), [
+      prompt('go'),
+      answer('m1', sound, { model: SONNET }),
+      prompt('on'),
+      answer('m2', usage as Counts, { model: SONNET }),
+    ])
     const { charges, calls } = await charged(file)
     expect([calls, charges.map(({ isDoubtful }) => isDoubtful)]).toEqual([2, [undefined, true]])
-    for (const { cost, tokens } of charges) for (const amount of [cost, ...Object.values(tokens)]) expect(amount).toSatisfy((one: number) => Number.isFinite(one) && one >= 0)
+    for (const { cost, tokens } of charges)
+      for (const amount of [cost, ...Object.values(tokens)]) expect(amount).toSatisfy((one: number) => Number.isFinite(one) && one >= 0)
   })
 
   test('every kind, in the output of the programs', async () => {
     const bad = [{}, null, 'x', { input_tokens: null }, { input_tokens: -1, output_tokens: Number.MAX_VALUE }]
-    const file = write(join(temporaryFolder(), 's.jsonl'), bad.flatMap((usage, n) => [prompt(`${n}`), answer(`m${n}`, usage as Counts)]))
+    const file = write(
+      join(temporaryFolder(), 's.jsonl'),
+      bad.flatMap((usage, n) => [prompt(`${n}`), answer(`m${n}`, usage as Counts)]),
+    )
     const told = await cli(['usage', file])
     expect(told.stderr).toContain('1 of 5 calls has token counts that are missing, negative, too large or contradict each other')
     expect(told.stderr).toContain('4 of 5 calls have no bill')
     const replayed = await cli(['replay', file, '--json'])
     expect(replayed.stdout).not.toMatch(/NaN|Infinity/)
     expect(replayed.stderr).toContain('1 of 5 calls has token counts')
-    for (const { policies } of JSON.parse(replayed.stdout).sessions) for (const { cost } of Object.values(policies) as { cost: number }[]) expect(cost).toBeGreaterThan(0)
+    for (const { policies } of JSON.parse(replayed.stdout).sessions)
+      for (const { cost } of Object.values(policies) as { cost: number }[]) expect(cost).toBeGreaterThan(0)
   })
 
   test('calls without a time are no day’s', async () => {

@@ -30,7 +30,14 @@ function state(folder: string): Record<string, string> {
     names.flatMap((name) => {
       const about = lstatSync(join(folder, name))
       if (about.isDirectory()) return [[name, 'folder']]
-      return [[name, about.isSymbolicLink() ? `-> ${readlinkSync(join(folder, name))}` : `${(about.mode & 0o777).toString(8)} ${readFileSync(join(folder, name), 'latin1')}`]]
+      return [
+        [
+          name,
+          about.isSymbolicLink()
+            ? `-> ${readlinkSync(join(folder, name))}`
+            : `${(about.mode & 0o777).toString(8)} ${readFileSync(join(folder, name), 'latin1')}`,
+        ],
+      ]
     }),
   )
 }
@@ -74,7 +81,8 @@ describe('what was enabled and is disabled leaves every file as it was', () => {
       'codex function',
     ])
     const during = state(home)
-    for (const [name, text] of Object.entries(before)) if (during[name] !== text) expect(during[`${name}.before-pi-context-manager`]).toBe(`600 ${text.slice(4)}`)
+    for (const [name, text] of Object.entries(before))
+      if (during[name] !== text) expect(during[`${name}.before-pi-context-manager`]).toBe(`600 ${text.slice(4)}`)
     disableAll(env, 'codex', 'claude')
     expect(state(home)).toEqual(before)
   })
@@ -126,8 +134,18 @@ describe('a file stays untouched, and a sentence says why', () => {
     ['settings that are a folder', (file) => mkdirSync(file('.claude/settings.json')), '.claude/settings.json', /not a file/],
     ['a shell’s file that is a link', (file) => symlinkSync('dotfiles/bashrc', file('.bashrc')), '.bashrc', /symbolic link/],
     ['a shell’s file that is read-only', (file) => writeFileSync(file('.bashrc'), 'a\n', { mode: 0o400 }), '.bashrc', /read-only/],
-    ['a shell’s file with an alias of that name', (file) => writeFileSync(file('.bashrc'), 'alias claude="$HOME/.claude/local/claude"\n'), '.bashrc', /an alias claude/],
-    ['a shell’s file with such an alias among others', (file) => writeFileSync(file('.bashrc'), "  alias -g ll='ls -l' claude='x'\n"), '.bashrc', /an alias claude/],
+    [
+      'a shell’s file with an alias of that name',
+      (file) => writeFileSync(file('.bashrc'), 'alias claude="$HOME/.claude/local/claude"\n'),
+      '.bashrc',
+      /an alias claude/,
+    ],
+    [
+      'a shell’s file with such an alias among others',
+      (file) => writeFileSync(file('.bashrc'), "  alias -g ll='ls -l' claude='x'\n"),
+      '.bashrc',
+      /an alias claude/,
+    ],
     ['a shell’s file with a function of that name', (file) => writeFileSync(file('.bashrc'), 'claude () { true; }\n'), '.bashrc', /a function claude/],
     ['a shell’s file with another such function', (file) => writeFileSync(file('.bashrc'), 'function claude { true; }\n'), '.bashrc', /a function claude/],
   ])('%s', (_what, make, path, why) => {
@@ -166,7 +184,10 @@ describe('a file stays untouched, and a sentence says why', () => {
     enableAll(env, 'bash', 'codex')
     writeFileSync(file('.bashrc'), readFileSync(file('.bashrc'), 'utf8').replace('run -- codex', 'run -- codex --search'))
     const { changes, refusals } = planDisable('codex', env)
-    expect([changes, refusals]).toEqual([[], [expect.objectContaining({ path: file('.bashrc'), isOurs: true, why: expect.stringContaining('have been changed') })]])
+    expect([changes, refusals]).toEqual([
+      [],
+      [expect.objectContaining({ path: file('.bashrc'), isOurs: true, why: expect.stringContaining('have been changed') })],
+    ])
     expect(enabledParts(env)).toEqual([{ command: 'codex', path: file('.bashrc'), part: 'function' }])
   })
 
@@ -215,13 +236,23 @@ describe('the commands', () => {
     const { home, env, file } = withPrograms()
     const before = state(home)
     const asked = await ended(us('enable', 'claude'), env)
-    expect(asked).toEqual({ code: 1, stdout: expect.stringContaining('~/.bashrc gets:\n    # >>> pi-context-manager enable claude >>>\n'), stderr: expect.stringContaining('"--yes" adds these lines') })
+    expect(asked).toEqual({
+      code: 1,
+      stdout: expect.stringContaining('~/.bashrc gets:\n    # >>> pi-context-manager enable claude >>>\n'),
+      stderr: expect.stringContaining('"--yes" adds these lines'),
+    })
     expect(state(home)).toEqual(before)
-    expect(await ended(us('enable', 'claude', '--yes'), env)).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('claude: enabled for each new terminal; in this one after ". ~/.bashrc"') })
+    expect(await ended(us('enable', 'claude', '--yes'), env)).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.stringContaining('claude: enabled for each new terminal; in this one after ". ~/.bashrc"'),
+    })
     // An interactive shell reads the same file.
     const run = await ended(['bash', '-c', '. ~/.bashrc; claude -p "a b" --resume x'], env)
     expect([run.code, run.stdout]).toEqual([7, expect.stringMatching(/^agent http:\/\/127\.0\.0\.1:\d+\/[\w-]+\/anthropic .*-p a b --resume x\n$/)])
-    expect((await ended(us('doctor'), env)).stdout).toContain(`enabled    claude: the function in ${file('.bashrc')}\n           claude: the status line in ${file('.claude/settings.json')}\n`)
+    expect((await ended(us('doctor'), env)).stdout).toContain(
+      `enabled    claude: the function in ${file('.bashrc')}\n           claude: the status line in ${file('.claude/settings.json')}\n`,
+    )
     expect(await ended(us('disable'), env)).toMatchObject({ code: 0, stderr: '' })
     expect(readFileSync(file('.bashrc'), 'utf8')).toBe('export A=1\n')
     expect(existsSync(file('.claude/settings.json'))).toBe(false)
@@ -238,7 +269,10 @@ describe('the commands', () => {
     // In the terminal that is open, the told words do it.
     for (const words of [['-i', '-c', ENTERED], ...(shell === 'fish' ? [['-c', `${read}; ${ENTERED}`]] : [])]) {
       const run = await ended([shell, ...words], env)
-      expect([run.code, run.stdout]).toEqual([7, expect.stringMatching(/^second resume\nagent http:\/\/127\.0\.0\.1:\d+\/[\w-]+\/anthropic .*-p a  b \$HOME --resume x$/m)])
+      expect([run.code, run.stdout]).toEqual([
+        7,
+        expect.stringMatching(/^second resume\nagent http:\/\/127\.0\.0\.1:\d+\/[\w-]+\/anthropic .*-p a  b \$HOME --resume x$/m),
+      ])
     }
     expect(await ended(us('disable'), env)).toMatchObject({ code: 0, stderr: '' })
     // The shell also writes other files, such as a history.

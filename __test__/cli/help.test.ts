@@ -23,7 +23,11 @@ test('every option of a command is in its help, and help and --help say the same
   for (const [name, { help, options }] of Object.entries(await loaded())) {
     expect([name, Object.keys(options).filter((option) => !help.includes(`--${option}`))]).toEqual([name, []])
   }
-  for (const args of [['help', 'log'], ['log', '--help'], ['log', '-h']]) {
+  for (const args of [
+    ['help', 'log'],
+    ['log', '--help'],
+    ['log', '-h'],
+  ]) {
     expect(await cli(args)).toEqual({ code: 0, stdout: `${(await loaded())['log']!.help}\n`, stderr: '' })
   }
 })

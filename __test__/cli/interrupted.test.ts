@@ -66,7 +66,11 @@ async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<[numb
 }
 
 describe('a command that is told to end', () => {
-  for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143], ['SIGHUP', 129]] as const) {
+  for (const [signal, code] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const) {
     test(`removes its texts on ${signal}`, async () => {
       const { folder, store, temporary, env } = await given()
       const export_ = await exporting(store, env)

@@ -22,7 +22,13 @@ async function given(): Promise<{ store: string; handle: string; id: string }> {
   for (const sessionId of SESSIONS) {
     const manager = await ContextManager.open({ sessionId, cwd: folder, store: { kind: 'sqlite', path: store }, watch: false })
     await manager.appendTurn({ role: 'user', content: 'mend it' })
-    born ??= await manager.receive({ id: 'toolu_013mXqWzqWpTTTwZgfNvhpWm', tool: 'bash', args: { command: 'ls' }, content: 'a pelican\nhttp retry budget\nbudget of a retry\n', status: 'ok' })
+    born ??= await manager.receive({
+      id: 'toolu_013mXqWzqWpTTTwZgfNvhpWm',
+      tool: 'bash',
+      args: { command: 'ls' },
+      content: 'a pelican\nhttp retry budget\nbudget of a retry\n',
+      status: 'ok',
+    })
     writeFileSync(join(folder, 'a.txt'), 'one\n')
     await manager.indexFile('a.txt')
     await manager.close()
@@ -85,7 +91,13 @@ test('a part of a text is found in time proportional to it, whatever the pattern
   expect((await show('--lines', '2')).stdout).toBe('http retry budget\n')
   expect((await show('--grep', 'retry$')).stdout).toBe('3: budget of a retry\n')
   expect(await show('--grep', '(a+)+$')).toEqual({ code: 1, stdout: '', stderr: '' })
-  for (const args of [['--grep', '(a)\\1'], ['--grep', '('], ['--lines', 'all'], ['--lines', '9-9'], ['--lines', '1', '--grep', 'a']]) {
+  for (const args of [
+    ['--grep', '(a)\\1'],
+    ['--grep', '('],
+    ['--lines', 'all'],
+    ['--lines', '9-9'],
+    ['--lines', '1', '--grep', 'a'],
+  ]) {
     expect({ args, ...(await show(...args)) }).toEqual({ args, code: 2, stdout: '', stderr: expect.stringMatching(/^pi-context-manager: .+\n$/) })
   }
 })

@@ -32,7 +32,21 @@ beforeAll(async () => {
   put(`.pi/agent/sessions/--w--/2026_${PI}.jsonl`, [
     { type: 'session', version: 3, id: PI, timestamp: at, cwd: '/w' },
     { type: 'message', id: 'a', parentId: null, timestamp: at, message: { role: 'user', content: 'mend the pelican', timestamp: Date.parse(at) } },
-    { type: 'message', id: 'b', parentId: 'a', timestamp: at, message: { role: 'assistant', content: [{ type: 'text', text: 'mended' }], provider: 'anthropic', model: 'claude-sonnet-4-5', stopReason: 'stop', usage, timestamp: Date.parse(at) } },
+    {
+      type: 'message',
+      id: 'b',
+      parentId: 'a',
+      timestamp: at,
+      message: {
+        role: 'assistant',
+        content: [{ type: 'text', text: 'mended' }],
+        provider: 'anthropic',
+        model: 'claude-sonnet-4-5',
+        stopReason: 'stop',
+        usage,
+        timestamp: Date.parse(at),
+      },
+    },
   ])
   const manager = await ContextManager.open({ sessionId: PI, cwd: home.home, store: options, watch: false })
   await manager.appendTurn({ role: 'user', content: 'mend the pelican' })
@@ -44,7 +58,11 @@ beforeAll(async () => {
   const agent = AGENTS['Claude Code']!
   await talk(gateway, agent, { prompts: 3, calls: 2 })
   await gateway.close()
-  agent.write(home.file(agent.path), server.requests.map((request) => request.usage!), new Date().toISOString())
+  agent.write(
+    home.file(agent.path),
+    server.requests.map((request) => request.usage!),
+    new Date().toISOString(),
+  )
 })
 afterAll(cleanUp)
 
@@ -86,5 +104,6 @@ test('a name of several is told with them, and one of none with where to look', 
   const other = join(dirname(home.file(`.pi/agent/sessions/--w--/x`)), `2026_${PI.replace(/1$/, '2')}.jsonl`)
   writeFileSync(other, `${JSON.stringify({ type: 'session', version: 3, id: PI.replace(/1$/, '2'), timestamp: '2026-03-01T10:00:01.000Z', cwd: '/w' })}\n`)
   expect(await cli(['replay', PI.slice(0, 7)], home.env)).toMatchObject({ code: 2, stderr: expect.stringMatching(/0199c5a may be .*1, .*2; give more of it/) })
-  for (const command of ['show', 'log']) expect(await cli([command, 'abcdef0'], home.env)).toMatchObject({ code: 1, stderr: expect.stringContaining('"search" shows IDs and paths') })
+  for (const command of ['show', 'log'])
+    expect(await cli([command, 'abcdef0'], home.env)).toMatchObject({ code: 1, stderr: expect.stringContaining('"search" shows IDs and paths') })
 })

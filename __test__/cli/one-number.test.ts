@@ -60,14 +60,18 @@ async function expectCommands({ env, file }: Home, store: string, own: string, f
   const report = file('report.html')
   const { stdout } = await cli(['replay', own, '--html', report, '--json'], env)
   const { sessions } = JSON.parse(stdout) as { sessions: { isManaged: boolean; recordedSaved: number; paid: { cost: number; answers: number } }[] }
-  expect(sessions.map(({ isManaged, recordedSaved, paid: { cost, answers } }) => [isManaged, recordedSaved.toFixed(2), (cost + answers).toFixed(2)])).toEqual([[true, saved, paid]])
+  expect(sessions.map(({ isManaged, recordedSaved, paid: { cost, answers } }) => [isManaged, recordedSaved.toFixed(2), (cost + answers).toFixed(2)])).toEqual([
+    [true, saved, paid],
+  ])
   const page = readFileSync(report, 'utf8')
   expect(figuresIn(/<h1>(.*?)<\/h1>/.exec(page)?.[1] ?? '')).toEqual(figures)
   expect(figuresIn(/<summary>(<b>.*?)<\/summary>/.exec(page)?.[1] ?? '')).toEqual(figures)
   expect(figuresIn((await cli(['replay', own], env)).stdout)).toEqual(figures)
   // Beside another session it is in the list of those with the context manager.
   const listed = (await cli(['replay', own, otherSession(file)], env)).stdout
-  expect(listed).toMatch(new RegExp(`with pi-context-manager, by what it saved\\n.* paid +without +saved +share\\n.* \\$${paid} +\\$${without} +\\$${saved} +${share} %`))
+  expect(listed).toMatch(
+    new RegExp(`with pi-context-manager, by what it saved\\n.* paid +without +saved +share\\n.* \\$${paid} +\\$${without} +\\$${saved} +${share} %`),
+  )
   const { stdout: around } = await cli([], { ...env, PATH: '' })
   expect(around.replaceAll(/\s+/g, ' ')).toContain(`It ran in sessions that cost $${paid}, and saved $${saved} there by its own account.`)
 }
@@ -77,8 +81,30 @@ function otherSession(file: Home['file']): string {
   const path = file('other.jsonl')
   const at = '2026-03-01T11:00:00.000Z'
   const rows = [
-    { type: 'user', uuid: 'u', parentUuid: null, sessionId: '77777777-1111-4222-8333-444455556666', cwd: '/w', timestamp: at, message: { role: 'user', content: 'hi' } },
-    { type: 'assistant', uuid: 'v', parentUuid: 'u', sessionId: '77777777-1111-4222-8333-444455556666', cwd: '/w', timestamp: at, message: { id: 'msg_o', role: 'assistant', model: 'claude-sonnet-4-5', content: [{ type: 'text', text: 'hello' }], usage: { input_tokens: 31, output_tokens: 2 } } },
+    {
+      type: 'user',
+      uuid: 'u',
+      parentUuid: null,
+      sessionId: '77777777-1111-4222-8333-444455556666',
+      cwd: '/w',
+      timestamp: at,
+      message: { role: 'user', content: 'hi' },
+    },
+    {
+      type: 'assistant',
+      uuid: 'v',
+      parentUuid: 'u',
+      sessionId: '77777777-1111-4222-8333-444455556666',
+      cwd: '/w',
+      timestamp: at,
+      message: {
+        id: 'msg_o',
+        role: 'assistant',
+        model: 'claude-sonnet-4-5',
+        content: [{ type: 'text', text: 'hello' }],
+        usage: { input_tokens: 31, output_tokens: 2 },
+      },
+    },
   ]
   writeFileSync(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
   return path
@@ -95,7 +121,11 @@ test.each(Object.entries(AGENTS))('%s, through the gateway', async (_name, agent
   const store = home.file('.local/share/pi-context-manager/context.db')
   const bills = billsFile({ kind: 'sqlite', path: store })
   mkdirSync(dirname(bills), { recursive: true })
-  const { gateway } = await gatewayTo(server.url, { store: { kind: 'sqlite', path: store }, billsPath: bills, upstreams: { anthropic: server.url, openai: `${server.url}/v1`, gemini: server.url } })
+  const { gateway } = await gatewayTo(server.url, {
+    store: { kind: 'sqlite', path: store },
+    billsPath: bills,
+    upstreams: { anthropic: server.url, openai: `${server.url}/v1`, gemini: server.url },
+  })
   const status = home.file('status.json')
   const end = keepStatus(gateway, status)
   await talk(gateway, agent)
@@ -145,7 +175,9 @@ test('Pi', async () => {
   for (let n = 0; n < 6; n += 1) await rpc.prompt(`read f${n}`)
   const screen = (await command(rpc, '/context')).join('\n')
   const { sessionFile } = await rpc.state()
-  const statuses = rpc.events.flatMap((event) => (event.type === 'extension_ui_request' && event['method'] === 'setStatus' ? [String(event['statusText'] ?? '')] : []))
+  const statuses = rpc.events.flatMap((event) =>
+    event.type === 'extension_ui_request' && event['method'] === 'setStatus' ? [String(event['statusText'] ?? '')] : [],
+  )
   await rpc.close()
   const charged = server.requests.reduce((sum, { usage }) => sum + (3 * usage!.input + 0.3 * usage!.cacheRead + 15 * usage!.output) / 1e6, 0)
 

@@ -25,22 +25,73 @@ interface Part {
 
 const TOKENS = { input: 500, output: 20, reasoning: 5, cache: { read: 300, write: 40 } }
 const answer = (n: number, parts: Part[]): object => ({
-  info: { id: `msg_${n}`, sessionID: ID, role: 'assistant', time: { created: AT + n, completed: AT + n }, parentID: 'msg_0', modelID: 'claude-sonnet-4-5', providerID: 'anthropic', mode: 'build', agent: 'build', path: { cwd: '/home/dev/shop', root: '/' }, cost: 0, tokens: TOKENS },
+  info: {
+    id: `msg_${n}`,
+    sessionID: ID,
+    role: 'assistant',
+    time: { created: AT + n, completed: AT + n },
+    parentID: 'msg_0',
+    modelID: 'claude-sonnet-4-5',
+    providerID: 'anthropic',
+    mode: 'build',
+    agent: 'build',
+    path: { cwd: '/home/dev/shop', root: '/' },
+    cost: 0,
+    tokens: TOKENS,
+  },
   parts: parts.map((part) => ({ ...part, sessionID: ID, messageID: `msg_${n}` })),
 })
 
 /** An export, as "opencode export" writes it and "opencode import" takes it. */
 const EXPORT = {
-  info: { id: ID, slug: 'tidy-tiger', projectID: 'global', directory: '/home/dev/shop', path: 'home/dev/shop', title: 'Mend the cart', version: '1.18.33', time: { created: AT, updated: AT + 9 }, cost: 0, tokens: TOKENS },
+  info: {
+    id: ID,
+    slug: 'tidy-tiger',
+    projectID: 'global',
+    directory: '/home/dev/shop',
+    path: 'home/dev/shop',
+    title: 'Mend the cart',
+    version: '1.18.33',
+    time: { created: AT, updated: AT + 9 },
+    cost: 0,
+    tokens: TOKENS,
+  },
   messages: [
-    { info: { id: 'msg_0', sessionID: ID, role: 'user', time: { created: AT }, agent: 'build', model: { providerID: 'anthropic', modelID: 'claude-sonnet-4-5' } }, parts: [{ id: 'prt_00', sessionID: ID, messageID: 'msg_0', type: 'text', text: 'mend the cart' }] },
+    {
+      info: {
+        id: 'msg_0',
+        sessionID: ID,
+        role: 'user',
+        time: { created: AT },
+        agent: 'build',
+        model: { providerID: 'anthropic', modelID: 'claude-sonnet-4-5' },
+      },
+      parts: [{ id: 'prt_00', sessionID: ID, messageID: 'msg_0', type: 'text', text: 'mend the cart' }],
+    },
     answer(1, [
       { id: 'prt_11', type: 'step-start' },
       { id: 'prt_12', type: 'text', text: 'I look.' },
-      { id: 'prt_13', type: 'tool', callID: 'call_1', tool: 'bash', state: { status: 'completed', input: { command: 'ls', description: 'lists' }, output: 'cart.ts\n', title: 'ls', metadata: {}, time: { start: AT + 1, end: AT + 2 } } },
+      {
+        id: 'prt_13',
+        type: 'tool',
+        callID: 'call_1',
+        tool: 'bash',
+        state: {
+          status: 'completed',
+          input: { command: 'ls', description: 'lists' },
+          output: 'cart.ts\n',
+          title: 'ls',
+          metadata: {},
+          time: { start: AT + 1, end: AT + 2 },
+        },
+      },
       { id: 'prt_14', type: 'step-finish', reason: 'tool-calls', cost: 0, tokens: TOKENS },
     ]),
-    answer(2, [{ id: 'prt_21', type: 'step-start' }, { id: 'prt_22', type: 'text', text: 'Mended.' }, { id: 'prt_23', type: 'step-finish', reason: 'stop', cost: 0, tokens: TOKENS }]),
+    answer(2, [
+      { id: 'prt_21', type: 'step-start' },
+      { id: 'prt_22', type: 'text', text: 'Mended.' },
+      { id: 'prt_23', type: 'step-finish', reason: 'stop', cost: 0, tokens: TOKENS },
+    ]),
   ],
 }
 
@@ -50,7 +101,11 @@ function put(home: Home, sessions: readonly object[]): string {
   return path
 }
 
-const child = { ...EXPORT, info: { ...EXPORT.info, id: CHILD, parentID: ID }, messages: JSON.parse(JSON.stringify(EXPORT.messages).replaceAll(ID, CHILD).replaceAll('msg_', 'msg_c').replaceAll('prt_', 'prt_c')) }
+const child = {
+  ...EXPORT,
+  info: { ...EXPORT.info, id: CHILD, parentID: ID },
+  messages: JSON.parse(JSON.stringify(EXPORT.messages).replaceAll(ID, CHILD).replaceAll('msg_', 'msg_c').replaceAll('prt_', 'prt_c')),
+}
 
 interface Usage {
   total: { sessions: number; calls: number; cost: number; tokens: object }
@@ -75,9 +130,17 @@ describe('a session in the database', () => {
   test('is replayed, explained and summed up by its short name', async () => {
     const home = emptyHome()
     const path = put(home, [EXPORT])
-    const replayed = JSON.parse((await cli(['replay', '--all', '--json', '--policies', 'recorded,pi-context-manager'], home.env)).stdout) as { sessions: { format: string; id: string; calls: number; cwd: string }[] }
+    const replayed = JSON.parse((await cli(['replay', '--all', '--json', '--policies', 'recorded,pi-context-manager'], home.env)).stdout) as {
+      sessions: { format: string; id: string; calls: number; cwd: string }[]
+    }
     expect(replayed.sessions).toMatchObject([{ format: 'opencode', id: ID, calls: 2, cwd: '/home/dev/shop' }])
-    for (const args of [['why', ID.slice(0, 12)], ['why', `opencode:${ID.slice(0, 12)}`], ['usage', ID.slice(0, 12)], ['usage', path]]) expect([args, await cli(args, home.env)]).toEqual([args, expect.objectContaining({ code: 0, stderr: '' })])
+    for (const args of [
+      ['why', ID.slice(0, 12)],
+      ['why', `opencode:${ID.slice(0, 12)}`],
+      ['usage', ID.slice(0, 12)],
+      ['usage', path],
+    ])
+      expect([args, await cli(args, home.env)]).toEqual([args, expect.objectContaining({ code: 0, stderr: '' })])
   })
 
   test.each<[what: string, damage: (path: string) => void]>([
@@ -92,12 +155,23 @@ describe('a session in the database', () => {
 
   test.skipIf(binary === undefined)('of the real OpenCode is read as its own export', async () => {
     const home = emptyHome()
-    const env = { PATH: process.env['PATH'] ?? '', HOME: home.home, XDG_DATA_HOME: join(home.home, '.local/share'), OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_AUTOUPDATE: '1', npm_config_offline: 'true' }
+    const env = {
+      PATH: process.env['PATH'] ?? '',
+      HOME: home.home,
+      XDG_DATA_HOME: join(home.home, '.local/share'),
+      OPENCODE_DISABLE_MODELS_FETCH: '1',
+      OPENCODE_DISABLE_AUTOUPDATE: '1',
+      npm_config_offline: 'true',
+    }
     writeFileSync(home.file('import.json'), JSON.stringify(EXPORT))
     const opencode = (...args: string[]): string => execFileSync(binary!, args, { cwd: home.home, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
     opencode('import', home.file('import.json'))
     writeFileSync(home.file('export.json'), opencode('export', ID))
-    const [own, exported] = await Promise.all([[], [home.file('export.json')]].map(async (paths) => JSON.parse((await cli(['usage', '--json', '--by', 'session', ...paths], home.env)).stdout) as Usage))
+    const [own, exported] = await Promise.all(
+      [[], [home.file('export.json')]].map(
+        async (paths) => JSON.parse((await cli(['usage', '--json', '--by', 'session', ...paths], home.env)).stdout) as Usage,
+      ),
+    )
     expect(own!.total.calls).toBe(2)
     expect(own!.total).toEqual(exported!.total)
     expect(own!.rows).toEqual(exported!.rows)

@@ -41,7 +41,10 @@ describe('the same outcome has the same exit code in every command', () => {
   test('a store that is none is a failure', async () => {
     const folder = temporaryFolder('outcome-')
     const path = join(folder, 'a.db')
-    for (const [text, what] of [['no database at all '.repeat(500), 'no database'], [undefined, 'no file']] as const) {
+    for (const [text, what] of [
+      ['no database at all '.repeat(500), 'no database'],
+      [undefined, 'no file'],
+    ] as const) {
       if (text !== undefined) writeFileSync(path, text)
       for (const [name, ...rest] of commands(join(folder, 'out.jsonl'))) {
         const given = text === undefined ? `${path}.none` : path
@@ -106,7 +109,10 @@ describe('a reader that stops reading', () => {
 
 describe('a store that can only be read', () => {
   const asReader = (args: string[], temporary: string): { code: number | null; stdout: string; stderr: string } => {
-    const { status, stdout, stderr } = spawnSync(...byReader(...program(...args)), { encoding: 'utf8', env: { ...process.env, TMPDIR: temporary, HOME: temporary } })
+    const { status, stdout, stderr } = spawnSync(...byReader(...program(...args)), {
+      encoding: 'utf8',
+      env: { ...process.env, TMPDIR: temporary, HOME: temporary },
+    })
     return { code: status, stdout, stderr }
   }
 
@@ -155,7 +161,11 @@ test('doctor --secrets and forget --secrets name the places of secrets, never th
   writeFileSync(join(folder, `${KEY}.txt`), `key = ${KEY}\n`)
   await manager.indexFile(`${KEY}.txt`)
   await manager.close()
-  for (const args of [['doctor', '--secrets'], ['doctor', '--secrets', '--json'], ['forget', '--secrets']]) {
+  for (const args of [
+    ['doctor', '--secrets'],
+    ['doctor', '--secrets', '--json'],
+    ['forget', '--secrets'],
+  ]) {
     const { code, stdout, stderr } = await cli([...args, '--store', path])
     expect({ args, code }).toEqual({ args, code: args[0] === 'doctor' ? 1 : 0 })
     expect(stdout).toContain('github-pat')

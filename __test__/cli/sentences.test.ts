@@ -32,7 +32,11 @@ test('every mistake has its sentence', async () => {
     [['log', '--store', long, 'x'], 2, `${long} can't be opened: name too long`],
     [['sessions', '--store', junk], 2, 'the store is damaged: the file is not a context store, or its first page is damaged'],
     [['show', '--store', store, 'absent'], 1, `${store} has no object absent, nor a file ${join(process.cwd(), 'absent')}; "search" shows IDs and paths`],
-    ...(['show', 'log'] as const).map((name): (typeof cases)[number] => [[name, '--store', store, 'AF3'], 2, 'AF3 is too short for a name; give at least four of its digits']),
+    ...(['show', 'log'] as const).map((name): (typeof cases)[number] => [
+      [name, '--store', store, 'AF3'],
+      2,
+      'AF3 is too short for a name; give at least four of its digits',
+    ]),
     [['forget', '--store', store, '--id', 'af3'], 2, 'af3 is too short for a name; give at least four of its digits'],
     [['show', '--store', store, ''], 2, 'show needs one ID or path; an empty one was given'],
     [['forget', '--store', store, '--id', ''], 1, `${store} has no object , nor a file ${process.cwd()}; "search" shows IDs and paths`],
@@ -47,7 +51,11 @@ test('every mistake has its sentence', async () => {
     [['export', '--store', store, junk], 2, `${junk} already exists; use --force to replace it`],
     [['inspect', '--store', store, '--html', nowhere], 2, `${nowhere} can't be written: no such file or directory`],
     [['replay', fixture('pi-version-1.jsonl'), '--quiet', '--html', nowhere], 2, `${nowhere} can't be written: no such file or directory`],
-    [['import', '--store', nowhere, junk], 2, 'line 1 of the export file: this is not an export of pi-context-manager; nothing was imported, get a complete copy of the file'],
+    [
+      ['import', '--store', nowhere, junk],
+      2,
+      'line 1 of the export file: this is not an export of pi-context-manager; nothing was imported, get a complete copy of the file',
+    ],
   ]
   for (const [args, code, sentence] of cases) {
     expect([args, await cli(args)]).toEqual([args, { code, stdout: '', stderr: `pi-context-manager: ${sentence}\n` }])

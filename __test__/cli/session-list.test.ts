@@ -16,7 +16,12 @@ afterEach(cleanUp)
 const NOW = Date.parse('2026-03-10T12:00:00Z')
 const SESSIONS: ListedSession[] = Array.from({ length: 50 }, (_, at) => ({
   ...{ name: `claude-code:${String(at).padStart(7, '0')}`, agent: at % 2 === 0 ? 'Claude Code' : 'Codex', at: NOW - at * 7_200_000 },
-  ...{ folder: at % 3 === 0 ? '/home/dev/shop' : '/home/dev/a-long-name-of-a-project', turns: at, objects: 2 * at, prompt: `prompt ${at} ${'and more words '.repeat(at)}` },
+  ...{
+    folder: at % 3 === 0 ? '/home/dev/shop' : '/home/dev/a-long-name-of-a-project',
+    turns: at,
+    objects: 2 * at,
+    prompt: `prompt ${at} ${'and more words '.repeat(at)}`,
+  },
 }))
 
 describe('the screen', () => {
@@ -27,7 +32,11 @@ describe('the screen', () => {
     [20, 10],
   ])('%i columns and %i rows: no line is wider, and the chosen session is in sight', (width, height) => {
     for (const selected of [0, 7, 25, 49]) {
-      for (const state of [{ ...START, selected }, { selected: 0, filter: 'shop', isTyping: true }, { selected: 0, filter: 'none such', isTyping: false }]) {
+      for (const state of [
+        { ...START, selected },
+        { selected: 0, filter: 'shop', isTyping: true },
+        { selected: 0, filter: 'none such', isTyping: false },
+      ]) {
         const lines = drawSessions(SESSIONS, state, width, height, NOW)
         expect(lines.length).toBeLessThanOrEqual(height)
         for (const line of lines) expect([line, stripVTControlCharacters(line).length <= width]).toEqual([line, true])

@@ -44,7 +44,14 @@ const planPoint = (id: string, parent: string, at: string, plan: { sent: number;
   ...{ id, parentId: parent, timestamp: new Date(at).toISOString(), data: { session: 's', tx: 1, ...(isOff ? { off: true } : { saved: 1000 }), plan } },
 })
 
-const edit = (id: string, parent: string, targetId: string): object => ({ type: 'context_edit', id, parentId: parent, targetId, replacement: { content: 'gone' }, timestamp: '2026-03-01T12:00:00.000Z' })
+const edit = (id: string, parent: string, targetId: string): object => ({
+  type: 'context_edit',
+  id,
+  parentId: parent,
+  targetId,
+  replacement: { content: 'gone' },
+  timestamp: '2026-03-01T12:00:00.000Z',
+})
 
 function session(folder: string, id: string, cwd: string, entries: object[]): void {
   const header = { type: 'session', version: 3, id, timestamp: '2026-03-01T12:00:00.000Z', cwd }
@@ -81,10 +88,24 @@ describe('usage', () => {
     const { by, rows, total } = JSON.parse(stdout)
     expect(by).toBe('day')
     expect(rows).toMatchObject([
-      { key: '2026-03-01', sessions: 1, calls: 2, cost: expect.closeTo(1.6002), saved: expect.closeTo(0.26), plainCost: expect.closeTo(1.8602), unpricedCalls: 0 },
+      {
+        key: '2026-03-01',
+        sessions: 1,
+        calls: 2,
+        cost: expect.closeTo(1.6002),
+        saved: expect.closeTo(0.26),
+        plainCost: expect.closeTo(1.8602),
+        unpricedCalls: 0,
+      },
       { key: '2026-03-02', sessions: 2, calls: 2, cost: expect.closeTo(0.2001), saved: expect.closeTo(0.1), unpricedCalls: 1 },
     ])
-    expect(total).toMatchObject({ key: 'total', sessions: 2, calls: 4, savedTokens: 360_000, tokens: { input: 1_600_700, cacheRead: 2_000_000, cacheWrite: 0, output: 80 } })
+    expect(total).toMatchObject({
+      key: 'total',
+      sessions: 2,
+      calls: 4,
+      savedTokens: 360_000,
+      tokens: { input: 1_600_700, cacheRead: 2_000_000, cacheWrite: 0, output: 80 },
+    })
   })
 
   test.each([
@@ -101,7 +122,10 @@ describe('usage', () => {
     const folder = temporaryFolder('usage-')
     const damaged = call({ id: 'b', parent: 'a', at: '2026-03-01T10:01:00', input: 1 })
     const usage = { input: 'x', output: -5, cacheRead: 'INFINITE', cacheWrite: null, cost: { input: 'NaN', output: 'INFINITE' } }
-    session(folder, '0199aaaa-1', '/w/shop', [call({ id: 'a', parent: null, at: '2026-03-01T10:00:00', input: 1_000_000 }), { ...damaged, message: { ...(damaged as any).message, usage } }])
+    session(folder, '0199aaaa-1', '/w/shop', [
+      call({ id: 'a', parent: null, at: '2026-03-01T10:00:00', input: 1_000_000 }),
+      { ...damaged, message: { ...(damaged as any).message, usage } },
+    ])
     const path = join(folder, 'sessions', '--w--', '2026-03-01_0199aaaa-1.jsonl')
     writeFileSync(path, readFileSync(path, 'utf8').replaceAll('"INFINITE"', '1e999'))
     const { code, stdout } = await cli(['usage', '--json'], { PI_CODING_AGENT_DIR: folder, XDG_DATA_HOME: join(folder, 'data') })
@@ -133,16 +157,27 @@ describe('usage', () => {
       const lines = stdout.trimEnd().split('\n')
       expect(lines).toHaveLength(4)
       for (const line of lines) expect(line.length).toBeLessThanOrEqual(80)
-      expect(lines.at(-1)).toMatch(by === 'session' ? /^total +4 +3\.6M +56 % +\$1\.80 +\$2\.16 +\$0\.36 +17 %$/ : /^total +2 +4 +3\.6M +56 % +\$1\.80 +\$2\.16 +\$0\.36 +17 %$/)
+      expect(lines.at(-1)).toMatch(
+        by === 'session' ? /^total +4 +3\.6M +56 % +\$1\.80 +\$2\.16 +\$0\.36 +17 %$/ : /^total +2 +4 +3\.6M +56 % +\$1\.80 +\$2\.16 +\$0\.36 +17 %$/,
+      )
       expect(lines[1]).toMatch(/█+░*$/)
-      expect(stderr).toBe('1 of 4 calls are of models without known prices and count as $0; in tokens, all calls together saved 360k of fresh input\nleft out: 1 call that another file has, too ($1.00); each call counts once\n')
+      expect(stderr).toBe(
+        '1 of 4 calls are of models without known prices and count as $0; in tokens, all calls together saved 360k of fresh input\nleft out: 1 call that another file has, too ($1.00); each call counts once\n',
+      )
     }
   })
 
   test('compares sessions that were left plain with the others', async () => {
     const folder = temporaryFolder('usage-')
     const env = { PI_CODING_AGENT_DIR: folder, CONTEXT_STORE_PATH: join(folder, 'none.db') }
-    const mark = { type: 'custom', customType: 'pi-context-manager-holdout', id: 'm', parentId: null, timestamp: '2026-03-01T10:00:00.000Z', data: { share: 0.1 } }
+    const mark = {
+      type: 'custom',
+      customType: 'pi-context-manager-holdout',
+      id: 'm',
+      parentId: null,
+      timestamp: '2026-03-01T10:00:00.000Z',
+      data: { share: 0.1 },
+    }
     const paid = (id: string, input: number, before: object[], after: object[] = []): void =>
       session(folder, id, '/w/shop', [...before, call({ id: `${id}-call`, parent: null, at: `2026-03-0${1 + Number(id.at(-1))}T10:00:00`, input }), ...after])
     const saved = (id: string): object => point(`${id}-point`, `${id}-call`, 1000, `2026-03-0${1 + Number(id.at(-1))}T10:00:01`)
@@ -161,7 +196,9 @@ describe('usage', () => {
     expect(stdout).toMatch(/context manager +\$0\.60 a call, 2 sessions\n/)
     expect(stdout).toContain('A call cost 60 % of a plain one (95 % interval: 50 % to 70 %).')
     const { holdout } = JSON.parse((await cli(['usage', '--json'], env)).stdout)
-    expect(holdout).toMatchObject([{ unit: 'dollars', plain: { sessions: 2, calls: 2 }, managed: { sessions: 2, calls: 2 }, interval: [expect.closeTo(0.5, 2), expect.closeTo(0.7, 2)] }])
+    expect(holdout).toMatchObject([
+      { unit: 'dollars', plain: { sessions: 2, calls: 2 }, managed: { sessions: 2, calls: 2 }, interval: [expect.closeTo(0.5, 2), expect.closeTo(0.7, 2)] },
+    ])
   })
 
   test('counts calls of Pi on a plan in tokens, branch by branch', async () => {
@@ -181,7 +218,9 @@ describe('usage', () => {
     expect(whole.stdout).not.toContain('$')
     const look = { isReadingOver: () => false, isOver: () => false, progress: () => {} }
     const { agents } = await estimated([{ agent: 'Pi', host: 'pi', command: 'pi', path: join(folder, 'sessions') }], undefined, look)
-    expect(agents).toMatchObject([{ calls: 3, onPlan: { calls: 3, sent: 800_000, without: 1_100_000 }, paid: 0, managed: { paid: 0, saved: 0 }, sample: { sessions: 0 } }])
+    expect(agents).toMatchObject([
+      { calls: 3, onPlan: { calls: 3, sent: 800_000, without: 1_100_000 }, paid: 0, managed: { paid: 0, saved: 0 }, sample: { sessions: 0 } },
+    ])
     // The user changes to a key.
     session(folder, '0199bbbb-2', '/w/shop', [
       call({ id: 'd', parent: null, at: '2026-03-02T10:00:00', input: 100_000 }),
@@ -191,13 +230,22 @@ describe('usage', () => {
     ])
     const mixed = await cli(['usage', '--by', 'session'], env)
     expect(mixed.stdout).toMatch(/^0199bbbb shop +2 +1\.1M +0 % +\$1\.00 +\$1\.00 /m)
-    expect(mixed.stdout.replaceAll('\n', ' ')).toContain('4 of 5 calls were made on a plan at a flat rate, and count in tokens: saved 300k tokens (25 %): sent 900k tokens, without pi-context-manager 1.2M tokens')
+    expect(mixed.stdout.replaceAll('\n', ' ')).toContain(
+      '4 of 5 calls were made on a plan at a flat rate, and count in tokens: saved 300k tokens (25 %): sent 900k tokens, without pi-context-manager 1.2M tokens',
+    )
   })
 
   test('compares sessions on a plan in tokens', async () => {
     const folder = temporaryFolder('usage-')
     const env = { PI_CODING_AGENT_DIR: folder, CONTEXT_STORE_PATH: join(folder, 'none.db') }
-    const mark = { type: 'custom', customType: 'pi-context-manager-holdout', id: 'm', parentId: null, timestamp: '2026-03-01T10:00:00.000Z', data: { share: 0.1 } }
+    const mark = {
+      type: 'custom',
+      customType: 'pi-context-manager-holdout',
+      id: 'm',
+      parentId: null,
+      timestamp: '2026-03-01T10:00:00.000Z',
+      data: { share: 0.1 },
+    }
     for (const [n, isLeft] of [true, false, true, false].entries()) {
       const [at, input] = [`2026-03-0${1 + n}T10:00:00`, isLeft ? 200_000 : 90_000 + 10_000 * n]
       session(folder, `session-${n}`, '/w/shop', [
@@ -266,7 +314,11 @@ describe('why', () => {
       '',
     ])
     expect((await cli(['why', '--limit', '1', '0199c'], env)).stdout).toContain('4 earlier ones: --limit 5 shows them all.')
-    expect(JSON.parse((await cli(['why', '--json', '0199c'], env)).stdout)).toMatchObject({ calls: 8, isKnown: true, breaks: [{ callsAgo: 1 }, {}, {}, {}, {}] })
+    expect(JSON.parse((await cli(['why', '--json', '0199c'], env)).stdout)).toMatchObject({
+      calls: 8,
+      isKnown: true,
+      breaks: [{ callsAgo: 1 }, {}, {}, {}, {}],
+    })
   })
 
   test('reports unknown figures and sessions', async () => {
@@ -274,8 +326,14 @@ describe('why', () => {
     session(folder, '0199dddd-4', '/w', [call({ id: 'a', parent: null, at: at(0), input: 5000 }), call({ id: 'b', parent: 'a', at: at(1), input: 6000 })])
     expect((await cli(['why', '0199d'], env)).stdout).toContain('has not reported any use of its cache')
     expect(await cli(['why', 'absent'], env)).toMatchObject({ code: 1, stdout: '' })
-    expect(await cli(['why', '0199'], env)).toMatchObject({ code: 2, stderr: 'pi-context-manager: 0199 may be 0199aaaa-1, 0199bbbb-2, 0199dddd-4; give more of it\n' })
-    expect(await cli(['inspect', '--call', '0', '--session', '0199'], env)).toMatchObject({ code: 2, stderr: expect.stringContaining('0199 may be 0199aaaa-1, 0199bbbb-2, 0199dddd-4') })
+    expect(await cli(['why', '0199'], env)).toMatchObject({
+      code: 2,
+      stderr: 'pi-context-manager: 0199 may be 0199aaaa-1, 0199bbbb-2, 0199dddd-4; give more of it\n',
+    })
+    expect(await cli(['inspect', '--call', '0', '--session', '0199'], env)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('0199 may be 0199aaaa-1, 0199bbbb-2, 0199dddd-4'),
+    })
     expect((await cli(['inspect', '--call', '0', '--session', '0199d'], env)).code).toBe(0)
     expect((await cli(['why'], env)).code).toBe(2)
   })

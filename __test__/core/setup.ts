@@ -75,8 +75,7 @@ export function sha256(data: string | Uint8Array): string {
 
 /** The hashes that a document must have, computed from its other fields alone. */
 export function expectedHashes(document: object): { identity_hash: string; content_hash: string } {
-  const { 'xt/id': _id, type, source, identity_hash: _i, content_hash: _c, source_hash: _s, ...payload } =
-    document as Record<string, unknown>
+  const { 'xt/id': _id, type, source, identity_hash: _i, content_hash: _c, source_hash: _s, ...payload } = document as Record<string, unknown>
   return { identity_hash: sha256(canonical({ type, source })), content_hash: sha256(canonical(payload)) }
 }
 

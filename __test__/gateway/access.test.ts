@@ -21,9 +21,25 @@ const BY_BROWSERS: [string, Headers][] = [
   ['a navigation, twice', { 'sec-fetch-mode': 'navigate, navigate' }],
   ['a nested navigation', { 'sec-fetch-mode': 'nested-navigate' }],
   ['a frame', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-origin' }],
-  ...['image', 'script', 'style', 'font', 'audio', 'video', 'track', 'object', 'embed', 'manifest', 'worker', 'sharedworker', 'serviceworker', 'audioworklet', 'report', 'json', 'made-tomorrow'].map(
-    (dest): [string, Headers] => [`the destination ${dest}`, { 'sec-fetch-dest': dest, 'sec-fetch-mode': 'no-cors' }],
-  ),
+  ...[
+    'image',
+    'script',
+    'style',
+    'font',
+    'audio',
+    'video',
+    'track',
+    'object',
+    'embed',
+    'manifest',
+    'worker',
+    'sharedworker',
+    'serviceworker',
+    'audioworklet',
+    'report',
+    'json',
+    'made-tomorrow',
+  ].map((dest): [string, Headers] => [`the destination ${dest}`, { 'sec-fetch-dest': dest, 'sec-fetch-mode': 'no-cors' }]),
   ['no destination but its mode', { 'sec-fetch-mode': 'websocket' }],
   ['another site', { 'sec-fetch-site': 'cross-site' }],
   ['another port', { 'sec-fetch-site': 'same-site' }],
@@ -53,7 +69,11 @@ describe('a browser that works for a site', () => {
       const { gateway } = await gatewayTo(url, token === undefined ? {} : { token })
       for (const address of addresses(gateway, url)) {
         for (const method of ['GET', 'POST', 'OPTIONS', 'HEAD']) {
-          const got = await ask(address, { method, headers: { ...JSON_TYPE, authorization: `Bearer ${gateway.secret}`, ...headers }, ...(method === 'POST' ? { body: BODY } : {}) })
+          const got = await ask(address, {
+            method,
+            headers: { ...JSON_TYPE, authorization: `Bearer ${gateway.secret}`, ...headers },
+            ...(method === 'POST' ? { body: BODY } : {}),
+          })
           expect([address, method, got.status]).toEqual([address, method, 403])
           expect(got.headers['access-control-allow-origin']).toBeUndefined()
           expect(got.text).not.toContain('evil()')
@@ -63,21 +83,30 @@ describe('a browser that works for a site', () => {
     expect(seen).toEqual([])
   })
 
-  test.each(['evil.example', '127.0.0.1.evil.example', 'me.localhost', '0.0.0.0', '[::ffff:127.0.0.1]', ''])('a name that leads here, %j, is refused before anything else', async (name) => {
-    const { url, seen } = await upstream((_, response) => response.end('{}'))
-    const { gateway } = await gatewayTo(url)
-    const { port } = new URL(gateway.url)
-    for (const path of ['/', '/v1/messages', `/${url}/x`]) expect((await ask(`${gateway.url}${path}`, { headers: { host: `${name}:${port}` }, body: '{}' })).status).toBe(421)
-    expect(seen).toEqual([])
-  })
+  test.each(['evil.example', '127.0.0.1.evil.example', 'me.localhost', '0.0.0.0', '[::ffff:127.0.0.1]', ''])(
+    'a name that leads here, %j, is refused before anything else',
+    async (name) => {
+      const { url, seen } = await upstream((_, response) => response.end('{}'))
+      const { gateway } = await gatewayTo(url)
+      const { port } = new URL(gateway.url)
+      for (const path of ['/', '/v1/messages', `/${url}/x`])
+        expect((await ask(`${gateway.url}${path}`, { headers: { host: `${name}:${port}` }, body: '{}' })).status).toBe(421)
+      expect(seen).toEqual([])
+    },
+  )
 
   test('a WebSocket is refused on both ports', async () => {
     const { gateway } = await gatewayTo('http://127.0.0.1:1')
     const page = new URL(gateway.pageUrl as string)
-    for (const [port, path] of [[new URL(gateway.url).port, '/v1/responses'], [page.port, '/_context/events']]) {
+    for (const [port, path] of [
+      [new URL(gateway.url).port, '/v1/responses'],
+      [page.port, '/_context/events'],
+    ]) {
       const socket = connect(Number(port), '127.0.0.1')
       onCleanUp(() => void socket.destroy())
-      socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${'A'.repeat(22)}==\r\n\r\n`)
+      socket.write(
+        `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${'A'.repeat(22)}==\r\n\r\n`,
+      )
       const chunks: Buffer[] = []
       socket.on('data', (chunk: Buffer) => chunks.push(chunk))
       await once(socket, 'close')
@@ -95,21 +124,37 @@ describe('a program', () => {
   ] as [string, Headers][])('%s passes', async (_name, headers) => {
     const { url, seen } = await upstream((_, response) => response.end('{}'))
     const { gateway } = await gatewayTo(url)
-    for (const path of ['/v1/messages', '/anthropic/v1/messages', `/${url}/v1/messages`]) expect((await ask(`${gateway.url}${path}`, { headers: { ...JSON_TYPE, ...headers }, body: BODY })).status).toBe(200)
+    for (const path of ['/v1/messages', '/anthropic/v1/messages', `/${url}/v1/messages`])
+      expect((await ask(`${gateway.url}${path}`, { headers: { ...JSON_TYPE, ...headers }, body: BODY })).status).toBe(200)
     expect(seen.length).toBe(3)
   })
 
   test.each(['vscode-webview://1a2b', 'app://obsidian.md', 'tauri://localhost'])('of the origin %s needs the token', async (origin) => {
     const { url, seen } = await upstream((_, response) => response.end('{}'))
     const headers = { ...JSON_TYPE, origin, 'sec-fetch-mode': 'cors', 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'empty' }
-    const status = async (options: object): Promise<number> => (await ask(`${(await gatewayTo(url, options)).gateway.url}/v1/messages`, { headers, body: BODY })).status
+    const status = async (options: object): Promise<number> =>
+      (await ask(`${(await gatewayTo(url, options)).gateway.url}/v1/messages`, { headers, body: BODY })).status
     expect(await status({})).toBe(403)
     expect(await status({ token: 'tok' })).toBe(200)
     expect(seen.length).toBe(1)
   })
 
   test('an answer keeps its headers but those that act on an origin', async () => {
-    const wide = ['Set-Cookie: a=1; Path=/', 'set-cookie: b=2', 'Service-Worker-Allowed: /', 'Clear-Site-Data: "*"', 'Strict-Transport-Security: max-age=9', 'Alt-Svc: h3=":443"', 'NEL: {}', 'Report-To: {}', 'Accept-CH: UA', 'Origin-Agent-Cluster: ?1', 'Sec-Session-Registration: (ES256);path="/s"', 'Activate-Storage-Access: load', 'Attribution-Reporting-Register-Source: {}']
+    const wide = [
+      'Set-Cookie: a=1; Path=/',
+      'set-cookie: b=2',
+      'Service-Worker-Allowed: /',
+      'Clear-Site-Data: "*"',
+      'Strict-Transport-Security: max-age=9',
+      'Alt-Svc: h3=":443"',
+      'NEL: {}',
+      'Report-To: {}',
+      'Accept-CH: UA',
+      'Origin-Agent-Cluster: ?1',
+      'Sec-Session-Registration: (ES256);path="/s"',
+      'Activate-Storage-Access: load',
+      'Attribution-Reporting-Register-Source: {}',
+    ]
     const kept = ['X-Request-Id: r', 'anthropic-ratelimit-requests-remaining: 3', 'Cache-Control: no-cache', 'ETag: "e"', 'Access-Control-Allow-Origin: *']
     const flat = (lines: string[]): string[] => lines.flatMap((line) => line.split(/: (.*)/).slice(0, 2))
     const { url } = await upstream((_, response) => response.writeHead(200, flat([...wide, ...kept])).end('{}'))
@@ -146,14 +191,25 @@ describe('where the page is', () => {
   test('the bare address of an upstream is the upstream', async () => {
     const { url, seen } = await upstream((_, response) => response.end('upstream'))
     const { gateway } = await gatewayTo(url)
-    for (const [path, headers] of [['/', { 'x-api-key': 'k' }], ['/', { authorization: 'Bearer k' }], ['/anthropic/', {}], ['/openai', {}]] as [string, Headers][]) expect((await from(`${gateway.url}${path}`, headers)).text).toBe('upstream')
+    for (const [path, headers] of [
+      ['/', { 'x-api-key': 'k' }],
+      ['/', { authorization: 'Bearer k' }],
+      ['/anthropic/', {}],
+      ['/openai', {}],
+    ] as [string, Headers][])
+      expect((await from(`${gateway.url}${path}`, headers)).text).toBe('upstream')
     expect(seen.length).toBe(4)
   })
 
   test('a wrong key and a wrong path get a sentence that a person can read', async () => {
     const { gateway } = await gatewayTo('http://127.0.0.1:1')
     const { origin } = new URL(gateway.pageUrl as string)
-    for (const [path, status, text] of [['/_context/?key=wrong', 401, 'key that the terminal shows'], ['/_context/', 401, 'key that the terminal shows'], ['/', 404, '/_context/'], ['/http://127.0.0.1:1/', 404, '/_context/']] as const) {
+    for (const [path, status, text] of [
+      ['/_context/?key=wrong', 401, 'key that the terminal shows'],
+      ['/_context/', 401, 'key that the terminal shows'],
+      ['/', 404, '/_context/'],
+      ['/http://127.0.0.1:1/', 404, '/_context/'],
+    ] as const) {
       const got = await from(`${origin}${path}`, browser)
       expect([path, got.status, got.headers['content-type']]).toEqual([path, status, 'text/html; charset=utf-8'])
       expect(got.text).toContain(text)
@@ -166,7 +222,11 @@ describe('where the page is', () => {
     const { origin } = new URL(gateway.pageUrl as string)
     expect(origin).not.toBe(new URL(gateway.url).origin)
     for (const path of [...PATHS, `/${url}/x`, `/_context/../${url}/x`, `/_context/mcp`]) {
-      for (const method of ['GET', 'POST']) expect((await ask(`${origin}${path}`, { method, headers: { authorization: `Bearer ${gateway.page.key}` }, ...(method === 'POST' ? { body: BODY } : {}) })).text).not.toContain('upstream')
+      for (const method of ['GET', 'POST'])
+        expect(
+          (await ask(`${origin}${path}`, { method, headers: { authorization: `Bearer ${gateway.page.key}` }, ...(method === 'POST' ? { body: BODY } : {}) }))
+            .text,
+        ).not.toContain('upstream')
     }
     expect(seen).toEqual([])
   })

@@ -211,7 +211,9 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue', 'kilo', 'copil
     await talk.turn('to the end')
     await talk.end()
     const requests = mains(server, real)
-    process.stderr.write(`${name} ${real.program.version}: ${requests.length} calls in ${talk.turns} turns, ${talk.rolls} rolls, ${breaks(requests)} breaks; ${talk.summary}\n`)
+    process.stderr.write(
+      `${name} ${real.program.version}: ${requests.length} calls in ${talk.turns} turns, ${talk.rolls} rolls, ${breaks(requests)} breaks; ${talk.summary}\n`,
+    )
     talk.check()
     expect(requests.length).toBeGreaterThanOrEqual(INSTALLS_LONG ? 60 : 35)
     const [goesOn] = requests.slice(real.repeats ? -1 : 0).filter((request) => textOf(request).includes('toolcall_ref id='))
@@ -251,37 +253,40 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue', 'kilo', 'copil
     })
 
     // Cline's own would need a window that its settings can't name.
-    test.skipIf((agent?.compact ?? agent?.compactsAt ?? agent?.compactsIn) === undefined)('after a compaction by the host, earlier outputs come back', async () => {
-      const talk = await Talk.start(real)
-      const { steps, server } = talk
-      await talk.collapse()
-      const before = mains(server, real).at(-1) as ModelRequest
-      const handle = handleIn(before)
-      if (real.compactsIn !== undefined) {
-        real.window = real.compactsIn
-        talk.place.prepare()
-      } else if (real.compact === undefined) {
-        steps.steps.push({ text: 'that was a lot', usage: { input: real.compactsAt! } })
-        await talk.turn('how much is it?')
-      } else {
-        await talk.turn(real.compact)
+    test.skipIf((agent?.compact ?? agent?.compactsAt ?? agent?.compactsIn) === undefined)(
+      'after a compaction by the host, earlier outputs come back',
+      async () => {
+        const talk = await Talk.start(real)
+        const { steps, server } = talk
+        await talk.collapse()
+        const before = mains(server, real).at(-1) as ModelRequest
+        const handle = handleIn(before)
+        if (real.compactsIn !== undefined) {
+          real.window = real.compactsIn
+          talk.place.prepare()
+        } else if (real.compact === undefined) {
+          steps.steps.push({ text: 'that was a lot', usage: { input: real.compactsAt! } })
+          await talk.turn('how much is it?')
+        } else {
+          await talk.turn(real.compact)
+          await talk.end()
+        }
+        const from = server.requests.length
+        steps.steps.push(() => ({ calls: [real.recall(handle)] }))
+        let isBack = false
+        steps.steps.push((request) => {
+          isBack = isBroughtBack(real, request)
+          return 'there it is'
+        })
+        await talk.turn('bring it back')
         await talk.end()
-      }
-      const from = server.requests.length
-      steps.steps.push(() => ({ calls: [real.recall(handle)] }))
-      let isBack = false
-      steps.steps.push((request) => {
-        isBack = isBroughtBack(real, request)
-        return 'there it is'
-      })
-      await talk.turn('bring it back')
-      await talk.end()
-      const after = server.requests.slice(from).filter((request) => real.isMain(request))
-      expect(textOf(after.at(-1)!).length).toBeLessThan(textOf(mains(server, real).at(-4)!).length + 100_000)
-      if (real.compactsIn !== undefined) expect(after.at(-1)!.messages.length).toBeLessThan(before.messages.length)
-      expect([handle, isBack]).toEqual([expect.stringMatching(/^[0-9a-f]{8,}$/), true])
-      talk.check()
-    })
+        const after = server.requests.slice(from).filter((request) => real.isMain(request))
+        expect(textOf(after.at(-1)!).length).toBeLessThan(textOf(mains(server, real).at(-4)!).length + 100_000)
+        if (real.compactsIn !== undefined) expect(after.at(-1)!.messages.length).toBeLessThan(before.messages.length)
+        expect([handle, isBack]).toEqual([expect.stringMatching(/^[0-9a-f]{8,}$/), true])
+        talk.check()
+      },
+    )
 
     test('the gateway after a killed one has the collapsed outputs and the way back', async () => {
       const talk = await Talk.start(real)

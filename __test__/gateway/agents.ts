@@ -75,9 +75,28 @@ function claude(program: Installed): Agent {
     lines: 450,
     ownBreaks: 0,
     repeats: true,
-    args: (prompt, goesOn) => ['-p', prompt, ...(goesOn ? ['--continue'] : []), '--dangerously-skip-permissions', '--output-format', 'json', '--model', 'claude-opus-5-5'],
+    args: (prompt, goesOn) => [
+      '-p',
+      prompt,
+      ...(goesOn ? ['--continue'] : []),
+      '--dangerously-skip-permissions',
+      '--output-format',
+      'json',
+      '--model',
+      'claude-opus-5-5',
+    ],
     chat: {
-      args: ['-p', '--input-format', 'stream-json', '--output-format', 'stream-json', '--verbose', '--dangerously-skip-permissions', '--model', 'claude-opus-5-5'],
+      args: [
+        '-p',
+        '--input-format',
+        'stream-json',
+        '--output-format',
+        'stream-json',
+        '--verbose',
+        '--dangerously-skip-permissions',
+        '--model',
+        'claude-opus-5-5',
+      ],
       line: (prompt) => JSON.stringify({ type: 'user', message: { role: 'user', content: prompt } }),
       isEnd: (line) => line.includes('"type":"result"'),
     },
@@ -101,7 +120,8 @@ function claude(program: Installed): Agent {
 }
 
 function codex(program: Installed): Agent {
-  const provider = (url: string): string => `model = "gpt-5.1"\nmodel_provider = "scripted"\n[model_providers.scripted]\nname = "scripted"\nbase_url = "${url}/v1"\nwire_api = "responses"\nenv_key = "SCRIPTED_KEY"\nrequest_max_retries = 4\n`
+  const provider = (url: string): string =>
+    `model = "gpt-5.1"\nmodel_provider = "scripted"\n[model_providers.scripted]\nname = "scripted"\nbase_url = "${url}/v1"\nwire_api = "responses"\nenv_key = "SCRIPTED_KEY"\nrequest_max_retries = 4\n`
   return {
     name: 'codex',
     host: 'codex',
@@ -137,7 +157,14 @@ function opencode(program: Installed): Agent {
     args: (prompt, goesOn) => ['run', ...(goesOn ? ['--continue'] : []), '--print-logs', prompt],
     prepare(home, cwd, url) {
       writeFileSync(join(cwd, 'opencode.json'), JSON.stringify(openCodeConfig(url)))
-      return { ...xdgFolders(home), OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_DEFAULT_PLUGINS: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1', npm_config_offline: 'true' }
+      return {
+        ...xdgFolders(home),
+        OPENCODE_DISABLE_AUTOUPDATE: '1',
+        OPENCODE_DISABLE_MODELS_FETCH: '1',
+        OPENCODE_DISABLE_DEFAULT_PLUGINS: '1',
+        OPENCODE_DISABLE_LSP_DOWNLOAD: '1',
+        npm_config_offline: 'true',
+      }
     },
     ...OPENCODE_CALLS,
   }
@@ -154,7 +181,10 @@ function qwen(program: Installed): Agent {
     args: (prompt, goesOn) => [...(goesOn ? ['--continue'] : []), '--yolo', '-p', prompt],
     prepare(home, _cwd, url) {
       mkdirSync(join(home, '.qwen'), { recursive: true })
-      writeFileSync(join(home, '.qwen', 'settings.json'), JSON.stringify({ security: { auth: { selectedType: 'openai' } }, privacy: { usageStatisticsEnabled: false }, telemetry: { enabled: false } }))
+      writeFileSync(
+        join(home, '.qwen', 'settings.json'),
+        JSON.stringify({ security: { auth: { selectedType: 'openai' } }, privacy: { usageStatisticsEnabled: false }, telemetry: { enabled: false } }),
+      )
       return { OPENAI_API_KEY: 'none', OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: 'scripted' }
     },
     shell: (command) => ({ name: 'run_shell_command', args: { command, is_background: false } }),
@@ -281,7 +311,18 @@ export class Workplace {
   /** Starts a gateway beside the agent. A later one takes the port of the one before. */
   async startBeside(): Promise<Addresses> {
     const port = this.#beside === undefined ? await freePort() : Number(new URL(this.#beside.addresses.url).port)
-    const { child, ended } = this.start(process.execPath, [START, 'gateway', '--listen', String(port), '--store', this.store, '--anthropic', this.#url, '--openai', `${this.#url}/v1`])
+    const { child, ended } = this.start(process.execPath, [
+      START,
+      'gateway',
+      '--listen',
+      String(port),
+      '--store',
+      this.store,
+      '--anthropic',
+      this.#url,
+      '--openai',
+      `${this.#url}/v1`,
+    ])
     const text = await new Promise<string>((resolve, reject) => {
       let said = ''
       child.stdout?.on('data', (data: Buffer) => {
@@ -342,7 +383,11 @@ export class Workplace {
 
   /** Starts any program here. */
   start(command: string, args: string[], env: Record<string, string> = {}, stdin: 'ignore' | 'pipe' = 'ignore'): { child: ChildProcess; ended: Promise<Ran> } {
-    const child = spawn(command, args, { cwd: this.cwd, env: { ...this.#env, ...env }, stdio: [stdin, 'pipe', 'pipe'] }) as ChildProcessByStdio<Writable | null, Readable, Readable>
+    const child = spawn(command, args, { cwd: this.cwd, env: { ...this.#env, ...env }, stdio: [stdin, 'pipe', 'pipe'] }) as ChildProcessByStdio<
+      Writable | null,
+      Readable,
+      Readable
+    >
     onCleanUp(() => void child.kill('SIGKILL'))
     const ran: Ran = { code: null, stdout: '', stderr: '' }
     child.stdout.on('data', (data: Buffer) => (ran.stdout += data.toString()))
@@ -357,7 +402,8 @@ export class Workplace {
 }
 
 /** A proxy that does not exist: no program may ask it for the gateway. A program that runs beside a gateway says so by itself. */
-const PROXY = ({ isBeside }: Agent): Record<string, string> => (isBeside === true ? {} : { HTTP_PROXY: 'http://127.0.0.1:1', HTTPS_PROXY: 'http://127.0.0.1:1' })
+const PROXY = ({ isBeside }: Agent): Record<string, string> =>
+  isBeside === true ? {} : { HTTP_PROXY: 'http://127.0.0.1:1', HTTPS_PROXY: 'http://127.0.0.1:1' }
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')

@@ -85,30 +85,33 @@ test.each([true, false])('going back more than half of it, or in a fork of its f
   }
 })
 
-test.each([true, false])('the output of a call is changed whose arguments had collapsed: its mark brings back the call as it is now; a new gateway: %s', async (isRestarted) => {
-  const { server, gateway, loop, place } = await collapsed()
-  if (isRestarted) await gateway.close()
-  const now = isRestarted ? (await gatewayTo(server.url, place)).gateway : gateway
-  const next = Object.assign(new AnthropicLoop(now), { messages: loop.messages, calls: loop.calls })
-  await next.prompt('before')
-  const marked = (n: number): string | undefined => {
-    const path = new RegExp(`/nowhere/${n}\\.txt[^}]*?\\[collapsed #([0-9a-f]+)`)
-    return path.exec(server.requests.at(-1)!.raw.toString())?.[1]
-  }
-  const changed = (n: number): string => `wrote ${n}\n***`
-  const all = Array.from({ length: 24 }, (_, n) => n).filter((n) => marked(n) !== undefined)
-  let found = 0
-  for (const n of [all.at(-1), all[0]].map(Number)) {
-    for (const { content } of loop.messages) {
-      if (Array.isArray(content) && content[0].content === `wrote ${n}\n${long(`n${n}`, 60)}`) content[0].content = changed(n)
+test.each([true, false])(
+  'the output of a call is changed whose arguments had collapsed: its mark brings back the call as it is now; a new gateway: %s',
+  async (isRestarted) => {
+    const { server, gateway, loop, place } = await collapsed()
+    if (isRestarted) await gateway.close()
+    const now = isRestarted ? (await gatewayTo(server.url, place)).gateway : gateway
+    const next = Object.assign(new AnthropicLoop(now), { messages: loop.messages, calls: loop.calls })
+    await next.prompt('before')
+    const marked = (n: number): string | undefined => {
+      const path = new RegExp(`/nowhere/${n}\\.txt[^}]*?\\[collapsed #([0-9a-f]+)`)
+      return path.exec(server.requests.at(-1)!.raw.toString())?.[1]
     }
-    await next.prompt(`after ${n}`)
-    const name = marked(n)
-    if (name === undefined) continue
-    found += 1
-    const [output, args] = await recalled(now, name)
-    expect(output).toBe(changed(n))
-    expect(JSON.parse(args!.replace('arguments of the call: ', ''))).toMatchObject({ content: written(n) })
-  }
-  expect(found).toBeGreaterThan(0)
-})
+    const changed = (n: number): string => `wrote ${n}\n***`
+    const all = Array.from({ length: 24 }, (_, n) => n).filter((n) => marked(n) !== undefined)
+    let found = 0
+    for (const n of [all.at(-1), all[0]].map(Number)) {
+      for (const { content } of loop.messages) {
+        if (Array.isArray(content) && content[0].content === `wrote ${n}\n${long(`n${n}`, 60)}`) content[0].content = changed(n)
+      }
+      await next.prompt(`after ${n}`)
+      const name = marked(n)
+      if (name === undefined) continue
+      found += 1
+      const [output, args] = await recalled(now, name)
+      expect(output).toBe(changed(n))
+      expect(JSON.parse(args!.replace('arguments of the call: ', ''))).toMatchObject({ content: written(n) })
+    }
+    expect(found).toBeGreaterThan(0)
+  },
+)

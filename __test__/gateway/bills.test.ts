@@ -47,14 +47,18 @@ test('held-out sessions are compared with the others, on their bills, with an in
   expect(total.calls).toBe([0, 1, 2, 3, 4, 5].reduce((sum, at) => sum + 24 + at, 0))
   expect(total.saved).toBeGreaterThan(0)
   expect(sessionsWithoutBill).toBe(0)
-  expect(comparisons).toEqual([expect.objectContaining({ unit: 'dollars', plain: expect.objectContaining({ sessions: 3 }), managed: expect.objectContaining({ sessions: 3 }) })])
+  expect(comparisons).toEqual([
+    expect.objectContaining({ unit: 'dollars', plain: expect.objectContaining({ sessions: 3 }), managed: expect.objectContaining({ sessions: 3 }) }),
+  ])
   expect(compared.ratio).toBeLessThan(1)
   const [low, high] = compared.interval
   expect(low).toBeLessThanOrEqual(compared.ratio)
   expect(high).toBeGreaterThanOrEqual(compared.ratio)
   const again = await cli(['usage', '--store', store, '--json'], env)
   expect(JSON.parse(again.stdout).holdout).toEqual(comparisons)
-  expect((await cli(['usage', '--store', store], env)).stdout).toMatch(/left plain +\$.* a call, 3 sessions\n.*\nA call cost \d+ % of a plain one \(95 % interval: \d+ % to \d+ %\)/)
+  expect((await cli(['usage', '--store', store], env)).stdout).toMatch(
+    /left plain +\$.* a call, 3 sessions\n.*\nA call cost \d+ % of a plain one \(95 % interval: \d+ % to \d+ %\)/,
+  )
 })
 
 test('credentials reach the provider and stand in no file', async () => {
@@ -105,7 +109,11 @@ test.each([
 ])('written for %s: a token has the price of its lifetime', (_, split, hour, write) => {
   const usage = { input_tokens: 10, cache_creation_input_tokens: 1000, cache_read_input_tokens: 0, cache_creation: split, output_tokens: 1 }
   const reader = new AnswerReader('messages')
-  reader.write(Buffer.from(`data: ${JSON.stringify({ type: 'message_start', message: { usage } })}\n\ndata: ${JSON.stringify({ type: 'message_delta', usage: { output_tokens: 7 } })}\n\n`))
+  reader.write(
+    Buffer.from(
+      `data: ${JSON.stringify({ type: 'message_start', message: { usage } })}\n\ndata: ${JSON.stringify({ type: 'message_delta', usage: { output_tokens: 7 } })}\n\n`,
+    ),
+  )
   const billed = reader.end().usage!
   expect(billed).toEqual({ input: 10, cacheRead: 0, cacheWrite: 1000, output: 7, ...(hour !== undefined && { cacheWriteHour: hour }) })
   expect(inputCost(billed, 'claude-opus-5-5')).toBeCloseTo((4 * (10 + write * 1000)) / 1e6, 12)

@@ -39,7 +39,17 @@ export class Browser {
   /** Starts one with an empty page. `more` are further flags. */
   static async start(...more: string[]): Promise<Browser> {
     const profile = folder()
-    const flags = ['--headless=new', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--no-first-run', '--disable-background-networking', '--remote-debugging-pipe', `--user-data-dir=${profile}`, ...more]
+    const flags = [
+      '--headless=new',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--hide-scrollbars',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--remote-debugging-pipe',
+      `--user-data-dir=${profile}`,
+      ...more,
+    ]
     const child = spawn(CHROMIUM as string, [...flags, 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] })
     onCleanUp(async () => {
       const closed = once(child, 'close')

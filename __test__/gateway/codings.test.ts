@@ -34,7 +34,11 @@ const CODINGS: [name: string, header: string | string[] | undefined, encode: Enc
   ['deflate', 'deflate', (bytes) => zlib.deflateSync(bytes)],
   ['deflate without its header', 'deflate', (bytes) => zlib.deflateRawSync(bytes)],
   ['deflate without its header, stored', 'deflate', (bytes) => zlib.deflateRawSync(bytes, { level: 0 })],
-  ...[0, 1, 9].map((level): [string, string, Encode] => [`deflate at level ${level}`, 'deflate', (bytes) => zlib.deflateSync(bytes, { level, windowBits: 9 + level / 3 })]),
+  ...[0, 1, 9].map((level): [string, string, Encode] => [
+    `deflate at level ${level}`,
+    'deflate',
+    (bytes) => zlib.deflateSync(bytes, { level, windowBits: 9 + level / 3 }),
+  ]),
   ['br', 'br', br],
   ...(zstd === undefined ? [] : ([['zstd', 'zstd', zstd]] as [string, string, Encode][])),
   ['gzip, br', 'gzip, br', (bytes) => br(gzip(bytes))],
@@ -54,7 +58,17 @@ const STREAM = Buffer.from(
     .map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
     .join(''),
 )
-const WHOLE = Buffer.from(JSON.stringify({ type: 'message', content: [{ type: 'text', text: 'words '.repeat(100) }], usage: { input_tokens: 5, cache_read_input_tokens: 11, cache_creation_input_tokens: 7, output_tokens: 30 } }, null, 2))
+const WHOLE = Buffer.from(
+  JSON.stringify(
+    {
+      type: 'message',
+      content: [{ type: 'text', text: 'words '.repeat(100) }],
+      usage: { input_tokens: 5, cache_read_input_tokens: 11, cache_creation_input_tokens: 7, output_tokens: 30 },
+    },
+    null,
+    2,
+  ),
+)
 const BILLED = { input: 5, cacheRead: 11, cacheWrite: 7, output: 30 }
 
 const BODY = JSON.stringify({ model: 'claude-sonnet-4-5', max_tokens: 9, messages: [{ role: 'user', content: 'x' }], tools: [{ name: 'Bash' }] })
@@ -82,14 +96,22 @@ async function answering(header: string | string[] | undefined, ...answers: Code
   const send = () => ask(`${gateway.url}/v1/messages`, { headers: { ...JSON_TYPE, 'x-claude-code-session-id': 's' }, body: BODY })
   const bills = async (): Promise<any[]> => {
     await gateway.close()
-    return readFileSync(billsPath, 'utf8').trim().split('\n').map((line) => JSON.parse(line))
+    return readFileSync(billsPath, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
   }
   return { send, bills, warnings, store }
 }
 
 describe('the bill', () => {
   test.each(some(CODINGS, 6))('%s', async (_name, header, encode) => {
-    const kinds = [[STREAM, 'text/event-stream'], [STREAM, ''], [WHOLE, 'application/json'], [WHOLE, 'text/event-stream']] as const
+    const kinds = [
+      [STREAM, 'text/event-stream'],
+      [STREAM, ''],
+      [WHOLE, 'application/json'],
+      [WHOLE, 'text/event-stream'],
+    ] as const
     const answers = kinds.flatMap(([plain, type]) => [1, 1000].map((size) => ({ bytes: encode(plain), type, size })))
     const { send, bills, warnings } = await answering(header, ...answers)
     for (const _ of answers) await send()
@@ -225,7 +247,11 @@ class BoundLoop extends AnthropicLoop {
       if (got.status !== 200) break
       this.messages.push({ role: 'assistant', content: blocksIn(got.text) })
       this.messages.push({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: long(`n${n}`) }] })
-      if (n % 4 === 3) this.messages.push({ role: 'assistant', content: [{ type: 'text', text: `done ${n}` }] }, { role: 'user', content: [{ type: 'text', text: `continue ${n}` }] })
+      if (n % 4 === 3)
+        this.messages.push(
+          { role: 'assistant', content: [{ type: 'text', text: `done ${n}` }] },
+          { role: 'user', content: [{ type: 'text', text: `continue ${n}` }] },
+        )
     }
     return refused
   }

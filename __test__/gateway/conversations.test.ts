@@ -24,7 +24,11 @@ function breaks(server: ModelServer, from = 0): number {
 }
 
 const lastSent = (server: ModelServer): string[] => server.requests.at(-1)!.messages.map(({ json }) => json)
-const lastTexts = (server: ModelServer): string => server.requests.at(-1)!.messages.map(({ json }) => json).join('\n')
+const lastTexts = (server: ModelServer): string =>
+  server.requests
+    .at(-1)!
+    .messages.map(({ json }) => json)
+    .join('\n')
 const results = (server: ModelServer): { id: string; text: string }[] => server.requests.at(-1)!.messages.flatMap((message) => message.results)
 const handles = (server: ModelServer): string[] => [...lastTexts(server).matchAll(/toolcall_ref id=([0-9a-f]+)/g)].map((found) => found[1]!)
 
@@ -43,12 +47,21 @@ async function codex(place: { store?: StoreOptions; formsPath?: string } = {}, b
   const file = join(cwd, 'a.txt')
   if (before === undefined) writeFileSync(file, `${long('a', 40)}\n`)
   const input: object[] = before?.input ?? [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'go' }] }]
-  const tools = [{ type: 'function', name: 'exec_command' }, { type: 'namespace', name: 'mcp__context', tools: [{ type: 'function', name: 'activate' }] }]
+  const tools = [
+    { type: 'function', name: 'exec_command' },
+    { type: 'namespace', name: 'mcp__context', tools: [{ type: 'function', name: 'activate' }] },
+  ]
   const call = async (cmd: string, output: string): Promise<string> => {
     const call_id = `call_${input.length}`
     const head = 'Chunk ID: f5f6\nWall time: 0.0000 seconds\nProcess exited with code 0\nOriginal token count: 9\nOutput:\n'
-    input.push({ type: 'function_call', name: 'exec_command', arguments: JSON.stringify({ cmd }), call_id }, { type: 'function_call_output', call_id, output: head + output })
-    await ask(`${gateway.url}/openai/responses`, { headers: { ...JSON_TYPE, 'user-agent': 'codex_exec/0.169.0', 'thread-id': 't' }, body: JSON.stringify({ model: 'gpt-6-sol', tools, input }) })
+    input.push(
+      { type: 'function_call', name: 'exec_command', arguments: JSON.stringify({ cmd }), call_id },
+      { type: 'function_call_output', call_id, output: head + output },
+    )
+    await ask(`${gateway.url}/openai/responses`, {
+      headers: { ...JSON_TYPE, 'user-agent': 'codex_exec/0.169.0', 'thread-id': 't' },
+      body: JSON.stringify({ model: 'gpt-6-sol', tools, input }),
+    })
     return seen.at(-1)!.body.toString()
   }
   return { gateway, file, input, call }
@@ -129,7 +142,13 @@ describe('a conversation', () => {
           await gateway.close()
           ;({ gateway } = await gatewayTo(server.url, place))
         }
-        const loop = Object.assign(new AnthropicLoop(gateway), { messages, calls: 100 * turn, model: 'claude-opus-5-5', thinks: true, more: { thinking: { type: 'adaptive' } } })
+        const loop = Object.assign(new AnthropicLoop(gateway), {
+          messages,
+          calls: 100 * turn,
+          model: 'claude-opus-5-5',
+          thinks: true,
+          more: { thinking: { type: 'adaptive' } },
+        })
         await loop.prompt(`prompt ${turn}`)
         for (let n = 0; n < 8; n += 1) await loop.call('Bash', { command: `cat ${turn} ${n}` }, long(`t${turn}n${n}`))
         messages.push({ role: 'assistant', content: [{ type: 'text', text: 'done' }] })
@@ -163,7 +182,10 @@ describe('a conversation', () => {
     const loop = new AnthropicLoop(gateway)
     const path = join(cwd, 'a.txt')
     writeFileSync(path, 'one\n'.repeat(20))
-    const numbered = `${'one\n'.repeat(20)}`.split('\n').map((line, n) => `${n + 1}\t${line}`).join('\n')
+    const numbered = `${'one\n'.repeat(20)}`
+      .split('\n')
+      .map((line, n) => `${n + 1}\t${line}`)
+      .join('\n')
     await loop.prompt('start')
     await loop.call('Read', { file_path: path }, numbered)
     await loop.call('Bash', { command: 'true' }, 'done')
@@ -181,7 +203,14 @@ describe('a conversation', () => {
     const path = join(cwd, 'a.txt')
     writeFileSync(path, `${long('a')}\n`)
     await loop.prompt('start')
-    await loop.call('Read', { file_path: path }, long('a').split('\n').map((line, n) => `${n + 1}\t${line}`).join('\n'))
+    await loop.call(
+      'Read',
+      { file_path: path },
+      long('a')
+        .split('\n')
+        .map((line, n) => `${n + 1}\t${line}`)
+        .join('\n'),
+    )
     for (let n = 0; n < 40; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
     const id = /toolcall_ref id=([0-9a-f]+) tool=read/.exec(lastTexts(server))?.[1]
     writeFileSync(path, `${long('a').replace('a line 5 ', 'changed ')}\n`)
@@ -196,7 +225,16 @@ describe('a conversation', () => {
   test.each([
     ['cat a.txt', true, (text: string) => text],
     ["sed -n '1,30p' a.txt", true, (text: string) => text.split('\n').slice(0, 30).join('\n')],
-    ["nl -ba a.txt | sed -n '3,30p'", true, (text: string) => text.split('\n').map((line, n) => `${String(n + 1).padStart(6)}\t${line}`).slice(2, 30).join('\n')],
+    [
+      "nl -ba a.txt | sed -n '3,30p'",
+      true,
+      (text: string) =>
+        text
+          .split('\n')
+          .map((line, n) => `${String(n + 1).padStart(6)}\t${line}`)
+          .slice(2, 30)
+          .join('\n'),
+    ],
     // The model has not seen the omitted part.
     ['cat ./a.txt', false, (text: string) => `${text.slice(0, 500)}…500 tokens truncated…${text.slice(-500)}`],
     ['cat a.txt', false, () => 'cat: a.txt: Permission denied'],
@@ -266,7 +304,12 @@ describe('a conversation', () => {
     const aside = new AnthropicLoop(gateway)
     aside.messages.push(...loop.messages.slice(0, -1), { role: 'user', content: [...loop.messages.at(-1).content, { type: 'text', text: 'by the way?' }] })
     await aside.send()
-    expect(server.requests.at(-1)!.messages.slice(0, before.length - 2).map(({ json }) => json)).toEqual(before.slice(0, before.length - 2))
+    expect(
+      server.requests
+        .at(-1)!
+        .messages.slice(0, before.length - 2)
+        .map(({ json }) => json),
+    ).toEqual(before.slice(0, before.length - 2))
     // A subagent has what its prompt names.
     const child = new AnthropicLoop(gateway)
     child.agent = 'agent-1'

@@ -13,12 +13,20 @@ afterEach(cleanUp)
 const output = (n: number): string => long(`n${n}`, 120)
 
 /** A session of 60 calls with the date in the first message, and a reminder in message 12. */
-async function session(stay?: number): Promise<{ server: ModelServer; gateway: Gateway; loop: AnthropicLoop; place: ReturnType<typeof lasting>; size: number }> {
+async function session(
+  stay?: number,
+): Promise<{ server: ModelServer; gateway: Gateway; loop: AnthropicLoop; place: ReturnType<typeof lasting>; size: number }> {
   const server = await startModelServer(() => 'ok')
   const place = lasting()
   const { gateway } = await gatewayTo(server.url, { ...place, open: { store: place.store, ...(stay === undefined ? {} : { stay: { weight: stay } }) } })
   const loop = new AnthropicLoop(gateway)
-  loop.messages.push({ role: 'user', content: [{ type: 'text', text: '<system-reminder>\nToday is 2026-11-27.\n</system-reminder>' }, { type: 'text', text: 'continue' }] })
+  loop.messages.push({
+    role: 'user',
+    content: [
+      { type: 'text', text: '<system-reminder>\nToday is 2026-11-27.\n</system-reminder>' },
+      { type: 'text', text: 'continue' },
+    ],
+  })
   for (let n = 0; n < 60; n += 1) {
     await loop.call('Bash', { command: `cat n${n}` }, output(n))
     if (n === 5) loop.messages.at(-1).content.push({ type: 'text', text: '<system-reminder>\nremember\n</system-reminder>' })
@@ -36,11 +44,20 @@ const CHANGES: [string, (loop: AnthropicLoop) => void][] = [
   ['one result cleared', (loop) => (resultAt(loop, 1).content = '[Old tool result content cleared]')],
   ['another date, and a reminder gone', (loop) => (loop.messages[12].content.pop(), (loop.messages[0].content[0].text = 'Today is 2026-11-28.'))],
   ['the first message gone', (loop) => void loop.messages.splice(0, 1, { role: 'user', content: [{ type: 'text', text: 'continue' }] })],
-  ['a new message before all', (loop) => void loop.messages.unshift({ role: 'user', content: [{ type: 'text', text: 'first' }] }, { role: 'assistant', content: [{ type: 'text', text: 'yes' }] })],
+  [
+    'a new message before all',
+    (loop) =>
+      void loop.messages.unshift({ role: 'user', content: [{ type: 'text', text: 'first' }] }, { role: 'assistant', content: [{ type: 'text', text: 'yes' }] }),
+  ],
 ]
 
 describe('a host that changes its conversation early', () => {
-  test.each(some([0.6, 0.3].flatMap((stay) => CHANGES.map(([name, change]) => [name, stay, change] as const)), 3))('%s, stay %s: the rest stays as it was sent, in the same conversation', async (_, stay, change) => {
+  test.each(
+    some(
+      [0.6, 0.3].flatMap((stay) => CHANGES.map(([name, change]) => [name, stay, change] as const)),
+      3,
+    ),
+  )('%s, stay %s: the rest stays as it was sent, in the same conversation', async (_, stay, change) => {
     const { server, gateway, loop, size } = await session(stay)
     change(loop)
     const rolls = gateway.ledger.sessions[0]!.rolls.length
@@ -95,7 +112,12 @@ describe('a host that changes its conversation early', () => {
     for (const left of some([1, 3, 9], 1)) {
       const { gateway, loop } = await session()
       const tail = left === 1 ? [] : loop.messages.slice(1 - left)
-      loop.messages.splice(0, loop.messages.length, { role: 'user', content: [{ type: 'text', text: 'This session is being continued. Summary: none' }] }, ...tail)
+      loop.messages.splice(
+        0,
+        loop.messages.length,
+        { role: 'user', content: [{ type: 'text', text: 'This session is being continued. Summary: none' }] },
+        ...tail,
+      )
       await loop.send()
       await loop.call('Bash', { command: 'echo' }, 'x')
       expect(gateway.conversations.all.map(({ id }) => id)).toEqual(['claude-code:session-1', 'claude-code:session-1~2'])

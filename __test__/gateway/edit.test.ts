@@ -37,7 +37,9 @@ function changed(from: Random, before: unknown, depth: number): unknown {
     return kept
   }
   if (typeof before !== 'object' || before === null) return before
-  const entries = Object.entries(before).flatMap(([name, one]): [string, unknown][] => (from.below(8) === 0 ? [] : [[name, from.below(2) === 0 ? one : changed(from, one, depth - 1)]]))
+  const entries = Object.entries(before).flatMap(([name, one]): [string, unknown][] =>
+    from.below(8) === 0 ? [] : [[name, from.below(2) === 0 ? one : changed(from, one, depth - 1)]],
+  )
   if (from.below(6) === 0) entries.push([from.pick(NAMES), value(from, depth)])
   return fieldsFrom(entries)
 }
@@ -57,10 +59,13 @@ test('2,000 random edits lead to the same value in memory, from a file and in a 
 })
 
 describe('the text of a body', () => {
-  const text = ' { "id" : 12345678901234567890, "x":1.0,"x": 2.50 , "messages":[ {"role":"user","n":1e400,"content":"\\u00e9\\/"},\n{"role":"user","content":[{"type":"text","text":"long"}]} ], "z":[] } '
+  const text =
+    ' { "id" : 12345678901234567890, "x":1.0,"x": 2.50 , "messages":[ {"role":"user","n":1e400,"content":"\\u00e9\\/"},\n{"role":"user","content":[{"type":"text","text":"long"}]} ], "z":[] } '
 
   test('untouched parts of an edited text keep their characters', () => {
-    const edit: JsonEdit = { fields: { messages: { items: [0, [1, { fields: { content: { items: [[0, { fields: { text: { is: 's' } } }]] } } }], { add: { role: 'user' } }] } } }
+    const edit: JsonEdit = {
+      fields: { messages: { items: [0, [1, { fields: { content: { items: [[0, { fields: { text: { is: 's' } } }]] } } }], { add: { role: 'user' } }] } },
+    }
     expect(spliced(text, edit)).toBe(
       ' {"id" : 12345678901234567890,"x":1.0,"x": 2.50,"messages":[{"role":"user","n":1e400,"content":"\\u00e9\\/"},{"role":"user","content":[{"type":"text","text":"s"}]},{"role":"user"}],"z":[]}',
     )
@@ -81,7 +86,11 @@ describe('the text of a body', () => {
 })
 
 test.each([
-  ['{"big":12345678901234567890,"one": 1.0,"path":"\\/a","content":"long"}', { big: 12345678901234567000, one: 1, path: '/a', content: 's' }, '{"big":12345678901234567890,"one": 1.0,"path":"\\/a","content":"s"}'],
+  [
+    '{"big":12345678901234567890,"one": 1.0,"path":"\\/a","content":"long"}',
+    { big: 12345678901234567000, one: 1, path: '/a', content: 's' },
+    '{"big":12345678901234567890,"one": 1.0,"path":"\\/a","content":"s"}',
+  ],
   ['no json', { content: 's' }, '{"content":"s"}'],
 ])('the arguments %s', (own, args, wanted) => {
   expect(argumentsText(own, args)).toBe(wanted)
@@ -109,38 +118,69 @@ describe('lists', () => {
 
   test('an edited message is named by its place, an omitted one by its absence, and a notice is added', () => {
     const before = [{ role: 'user', content: 'go' }, result('a', 'long'), result('b', 'long'), result('c', 'x')]
-    const after = [before[0], { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'b', content: 'short' }] }, before[3], { role: 'user', content: 'notice' }]
-    expect(itemsOf(before, after)).toEqual([0, [2, { fields: { content: { items: [[0, { fields: { content: { is: 'short' } } }]] } } }], 3, { add: { role: 'user', content: 'notice' } }])
+    const after = [
+      before[0],
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'b', content: 'short' }] },
+      before[3],
+      { role: 'user', content: 'notice' },
+    ]
+    expect(itemsOf(before, after)).toEqual([
+      0,
+      [2, { fields: { content: { items: [[0, { fields: { content: { is: 'short' } } }]] } } }],
+      3,
+      { add: { role: 'user', content: 'notice' } },
+    ])
   })
 
   /** Sends an answer and its results in one line, and the next one edited, as a roll does. */
-  test.each(['anthropic', 'openai-chat', 'openai-responses', 'ai-sdk'] as const)('%s: each sent message is an edit of the original, also if hosts reuse IDs or give none', (name) => {
-    const step = (text: string): Step => ({ text, calls: [{ id: 'call_0', name: 'bash', args: { command: 'x' }, output: 'long' }] })
-    const shape = shapeNamed(name)
-    const messages = ['first', 'second', 'third', 'fourth'].flatMap((text) => written[name](step(text), 1))
-    const each = messages.length / 4
-    const units = [...read(messages, 0, shape, () => '', () => false)]
-    const parts = units.flatMap((unit) => unit.parts)
-    const edits: Record<number, PartEdit> = {
-      1: { kind: 'result', text: 'lines' },
-      2: { kind: 'gone' },
-      3: { kind: 'gone' },
-      4: { kind: 'message', calls: [{ callId: 'call_0', position: 0, args: { command: 'y' } }], texts: [{ block: 0, text: 'short' }] },
-      5: { kind: 'result', text: 'reference' },
-    }
-    for (const [number, part] of parts.entries()) part.edit = edits[number]
-    const sent = units.flatMap((unit) => (isEdited(unit) ? write(unit) : unit.raw))
-    const places = itemsOf(messages, sent).map((item) => (typeof item === 'number' ? item : 'add' in item ? 'add' : item[0]))
-    expect(places).toEqual(messages.map((_, at) => at).filter((at) => at < each || at >= 2 * each))
-    expect(appliedItems(messages, itemsOf(messages, sent))).toEqual(sent)
-    // The host sends its messages anew with each request.
-    const again = structuredClone(messages)
-    for (const [at, unit] of units.entries()) unit.raw.splice(0, unit.raw.length, ...again.slice(at === 0 ? 0 : units.slice(0, at).flatMap(({ raw }) => raw).length).slice(0, unit.raw.length))
-    expect(itemsOf(again, sent.map((message) => again[messages.indexOf(message)] ?? message)).map((item) => (typeof item === 'object' && 'add' in item ? 'add' : typeof item === 'number' ? item : item[0]))).toEqual(places)
-  })
+  test.each(['anthropic', 'openai-chat', 'openai-responses', 'ai-sdk'] as const)(
+    '%s: each sent message is an edit of the original, also if hosts reuse IDs or give none',
+    (name) => {
+      const step = (text: string): Step => ({ text, calls: [{ id: 'call_0', name: 'bash', args: { command: 'x' }, output: 'long' }] })
+      const shape = shapeNamed(name)
+      const messages = ['first', 'second', 'third', 'fourth'].flatMap((text) => written[name](step(text), 1))
+      const each = messages.length / 4
+      const units = [
+        ...read(
+          messages,
+          0,
+          shape,
+          () => '',
+          () => false,
+        ),
+      ]
+      const parts = units.flatMap((unit) => unit.parts)
+      const edits: Record<number, PartEdit> = {
+        1: { kind: 'result', text: 'lines' },
+        2: { kind: 'gone' },
+        3: { kind: 'gone' },
+        4: { kind: 'message', calls: [{ callId: 'call_0', position: 0, args: { command: 'y' } }], texts: [{ block: 0, text: 'short' }] },
+        5: { kind: 'result', text: 'reference' },
+      }
+      for (const [number, part] of parts.entries()) part.edit = edits[number]
+      const sent = units.flatMap((unit) => (isEdited(unit) ? write(unit) : unit.raw))
+      const places = itemsOf(messages, sent).map((item) => (typeof item === 'number' ? item : 'add' in item ? 'add' : item[0]))
+      expect(places).toEqual(messages.map((_, at) => at).filter((at) => at < each || at >= 2 * each))
+      expect(appliedItems(messages, itemsOf(messages, sent))).toEqual(sent)
+      // The host sends its messages anew with each request.
+      const again = structuredClone(messages)
+      for (const [at, unit] of units.entries())
+        unit.raw.splice(0, unit.raw.length, ...again.slice(at === 0 ? 0 : units.slice(0, at).flatMap(({ raw }) => raw).length).slice(0, unit.raw.length))
+      expect(
+        itemsOf(
+          again,
+          sent.map((message) => again[messages.indexOf(message)] ?? message),
+        ).map((item) => (typeof item === 'object' && 'add' in item ? 'add' : typeof item === 'number' ? item : item[0])),
+      ).toEqual(places)
+    },
+  )
 
   test('a call of one answer is not an edit of another one', () => {
-    const answer = (id: string, command: string): object => ({ role: 'assistant', content: null, tool_calls: [{ id, type: 'function', function: { name: 'bash', arguments: command } }] })
+    const answer = (id: string, command: string): object => ({
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id, type: 'function', function: { name: 'bash', arguments: command } }],
+    })
     expect(itemsOf([answer('a', 'long'), answer('b', 'long')], [answer('b', 'short')]).map((item) => (Array.isArray(item) ? item[0] : item))).toEqual([1])
   })
 

@@ -55,23 +55,38 @@ describe('lines', () => {
     expect(got).toEqual(text.split(/\r\n|\r|\n/))
   })
 
-  test.each([1, 4096, 65_536, 3 * MB])('of one that is too long, in pieces of %i bytes, the beginning and the end are kept, and the next one is whole', (size) => {
-    const end = 'x'.repeat(KEPT_END - 10) + '0123456789'
-    for (const length of size === 1 ? [LONGEST_LINE + 1] : [LONGEST_LINE - 1, LONGEST_LINE, LONGEST_LINE + 1, 2 * LONGEST_LINE]) {
-      const long = Buffer.alloc(length, 'y')
-      long.write('data: {"')
-      long.write(end, length - end.length)
-      const got: [boolean, number, string, string][] = []
-      const lines = new Lines(({ bytes, isWhole, beginning }) => got.push([isWhole, bytes.length, beginning, bytes.toString('latin1', Math.max(0, bytes.length - end.length))]), true)
-      for (const piece of pieces(Buffer.concat([long, Buffer.from('\ndata: 2\n')]), size)) lines.write(piece)
-      lines.end()
-      const isWhole = length <= LONGEST_LINE
-      expect(got).toEqual([[isWhole, isWhole ? length : KEPT_END, 'data: {"', end], [true, 7, 'data: 2', 'data: 2']])
-    }
-  })
+  test.each([1, 4096, 65_536, 3 * MB])(
+    'of one that is too long, in pieces of %i bytes, the beginning and the end are kept, and the next one is whole',
+    (size) => {
+      const end = 'x'.repeat(KEPT_END - 10) + '0123456789'
+      for (const length of size === 1 ? [LONGEST_LINE + 1] : [LONGEST_LINE - 1, LONGEST_LINE, LONGEST_LINE + 1, 2 * LONGEST_LINE]) {
+        const long = Buffer.alloc(length, 'y')
+        long.write('data: {"')
+        long.write(end, length - end.length)
+        const got: [boolean, number, string, string][] = []
+        const lines = new Lines(
+          ({ bytes, isWhole, beginning }) => got.push([isWhole, bytes.length, beginning, bytes.toString('latin1', Math.max(0, bytes.length - end.length))]),
+          true,
+        )
+        for (const piece of pieces(Buffer.concat([long, Buffer.from('\ndata: 2\n')]), size)) lines.write(piece)
+        lines.end()
+        const isWhole = length <= LONGEST_LINE
+        expect(got).toEqual([
+          [isWhole, isWhole ? length : KEPT_END, 'data: {"', end],
+          [true, 7, 'data: 2', 'data: 2'],
+        ])
+      }
+    },
+  )
 
   test('twice as much is twice the work, in pieces of any size, with and without ends of lines', () => {
-    for (const [size, text] of [[1000, ''], [16_384, ''], [65_536, ''], [16_384, `${'z'.repeat(99)}\n`], [16_384, `${'z'.repeat(99_999)}\n`]] as const) {
+    for (const [size, text] of [
+      [1000, ''],
+      [16_384, ''],
+      [65_536, ''],
+      [16_384, `${'z'.repeat(99)}\n`],
+      [16_384, `${'z'.repeat(99_999)}\n`],
+    ] as const) {
       const work = (length: number): number => {
         const bytes = text === '' ? Buffer.alloc(length, 'y') : Buffer.alloc(length, text)
         const { copied, searched } = counting(() => {
@@ -103,25 +118,53 @@ describe('gathered events', () => {
 })
 
 /** Answers in the three formats, with a text before their figures. */
-const USAGE = { messages: { input_tokens: 5, cache_read_input_tokens: 11, cache_creation_input_tokens: 7, output_tokens: 30 }, responses: { input_tokens: 23, input_tokens_details: { cached_tokens: 11, cache_write_tokens: 7 }, output_tokens: 30 }, chat: { prompt_tokens: 23, prompt_tokens_details: { cached_tokens: 11, cache_write_tokens: 7 }, completion_tokens: 30 } } as const
+const USAGE = {
+  messages: { input_tokens: 5, cache_read_input_tokens: 11, cache_creation_input_tokens: 7, output_tokens: 30 },
+  responses: { input_tokens: 23, input_tokens_details: { cached_tokens: 11, cache_write_tokens: 7 }, output_tokens: 30 },
+  chat: { prompt_tokens: 23, prompt_tokens_details: { cached_tokens: 11, cache_write_tokens: 7 }, completion_tokens: 30 },
+} as const
 const BILLED = { input: 5, cacheRead: 11, cacheWrite: 7, output: 30 }
 const LARGE: [name: string, api: keyof typeof USAGE, answer: (text: string) => string][] = [
-  ['the last event of Responses', 'responses', (text) => `event: response.completed\ndata: ${JSON.stringify({ type: 'response.completed', response: { output: [{ text }], usage: USAGE.responses, user: null, metadata: { note: '"usage":{"input_tokens":9}' } } })}\n\n`],
-  ['an image in Responses, then the last event', 'responses', (text) => `data: ${JSON.stringify({ type: 'image', text })}\n\ndata: ${JSON.stringify({ response: { usage: USAGE.responses } })}\n\n`],
-  ['an event of Messages', 'messages', (text) => `data: ${JSON.stringify({ type: 'x', text })}\n\ndata: ${JSON.stringify({ type: 'message_delta', usage: USAGE.messages })}\n\n`],
-  ['a chunk of Chat Completions', 'chat', (text) => `data: ${JSON.stringify({ choices: [{ delta: { content: text } }], usage: USAGE.chat })}\n\ndata: [DONE]\n\n`],
+  [
+    'the last event of Responses',
+    'responses',
+    (text) =>
+      `event: response.completed\ndata: ${JSON.stringify({ type: 'response.completed', response: { output: [{ text }], usage: USAGE.responses, user: null, metadata: { note: '"usage":{"input_tokens":9}' } } })}\n\n`,
+  ],
+  [
+    'an image in Responses, then the last event',
+    'responses',
+    (text) => `data: ${JSON.stringify({ type: 'image', text })}\n\ndata: ${JSON.stringify({ response: { usage: USAGE.responses } })}\n\n`,
+  ],
+  [
+    'an event of Messages',
+    'messages',
+    (text) => `data: ${JSON.stringify({ type: 'x', text })}\n\ndata: ${JSON.stringify({ type: 'message_delta', usage: USAGE.messages })}\n\n`,
+  ],
+  [
+    'a chunk of Chat Completions',
+    'chat',
+    (text) => `data: ${JSON.stringify({ choices: [{ delta: { content: text } }], usage: USAGE.chat })}\n\ndata: [DONE]\n\n`,
+  ],
   ['a whole answer of Messages', 'messages', (text) => JSON.stringify({ content: [{ type: 'text', text }], usage: USAGE.messages })],
-  ['a whole answer of Chat Completions, with spaces', 'chat', (text) => JSON.stringify({ choices: [{ message: { content: text } }], usage: USAGE.chat }, null, 2)],
+  [
+    'a whole answer of Chat Completions, with spaces',
+    'chat',
+    (text) => JSON.stringify({ choices: [{ message: { content: text } }], usage: USAGE.chat }, null, 2),
+  ],
   ['no end of line', 'messages', (text) => `data: ${JSON.stringify({ type: 'message_delta', text, usage: USAGE.messages })}`],
 ]
 
 describe('the bill', () => {
-  test.each(LARGE.flatMap(([name, api, answer]) => [0, 1, 7.9, 20].map((size) => [name, size, api, answer] as const)))('is read from %s of %d MB', (_name, size, api, answer) => {
-    const bytes = Buffer.from(answer('a "quoted" \\ ü '.repeat((size * MB) / 15)))
-    const reader = new AnswerReader(api)
-    for (const piece of pieces(bytes, 16_384)) reader.write(piece)
-    expect([reader.end().usage, reader.isRead]).toEqual([BILLED, true])
-  })
+  test.each(LARGE.flatMap(([name, api, answer]) => [0, 1, 7.9, 20].map((size) => [name, size, api, answer] as const)))(
+    'is read from %s of %d MB',
+    (_name, size, api, answer) => {
+      const bytes = Buffer.from(answer('a "quoted" \\ ü '.repeat((size * MB) / 15)))
+      const reader = new AnswerReader(api)
+      for (const piece of pieces(bytes, 16_384)) reader.write(piece)
+      expect([reader.end().usage, reader.isRead]).toEqual([BILLED, true])
+    },
+  )
 
   test.each<[string, (event: object) => string]>([
     ['lines that end with a carriage return', (event) => `event: x\rdata: ${JSON.stringify(event)}\r\r`],
@@ -132,7 +175,9 @@ describe('the bill', () => {
     ['events without lines between them', (event) => `data: ${JSON.stringify(event)}\ndata: ${JSON.stringify({ type: 'ping' })}\n`],
   ])('is read from %s', (_name, written) => {
     const usage = { input_tokens: 5, cache_read_input_tokens: 11, cache_creation_input_tokens: 7, output_tokens: 30 }
-    const bytes = Buffer.from(written({ type: 'message_start', message: { usage } }) + written({ type: 'content_block_delta', delta: { text: 'a {"usage" ü' } }) + 'data: [DONE]\n\n')
+    const bytes = Buffer.from(
+      written({ type: 'message_start', message: { usage } }) + written({ type: 'content_block_delta', delta: { text: 'a {"usage" ü' } }) + 'data: [DONE]\n\n',
+    )
     for (const size of [1, 2, 5, 17, bytes.length]) {
       const reader = new AnswerReader('messages')
       for (const piece of pieces(bytes, size)) reader.write(piece)

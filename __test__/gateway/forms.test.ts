@@ -31,7 +31,15 @@ describe('a file', () => {
   test('brings the last form back, and only its user can read it', () => {
     const path = place()
     const forms = new Forms(path)
-    for (let n = 1; n < 200; n += 1) forms.note('key', named, form(Array.from({ length: n }, (_, at) => at), n))
+    for (let n = 1; n < 200; n += 1)
+      forms.note(
+        'key',
+        named,
+        form(
+          Array.from({ length: n }, (_, at) => at),
+          n,
+        ),
+      )
     expect(shown(new Forms(path).of('key'))).toEqual([{ ...named, atMs: 199, items: Array.from({ length: 199 }, (_, at) => at) }])
     expect(new Forms(path).of('other')).toEqual([])
     expect([statSync(path).mode & 0o777, statSync(fileIn(path)).mode & 0o777]).toEqual([0o700, 0o600])
@@ -41,7 +49,13 @@ describe('a file', () => {
 
   test('reveals no text of a form without its messages', () => {
     const path = place()
-    const items: LastForm['items'] = [0, [1, { fields: { content: { is: 'a secret excerpt' } } }], { add: { role: 'user', content: 'a secret notice' }, isNotice: true }, 2, { add: { role: 'user', content: 'the end' } }]
+    const items: LastForm['items'] = [
+      0,
+      [1, { fields: { content: { is: 'a secret excerpt' } } }],
+      { add: { role: 'user', content: 'a secret notice' }, isNotice: true },
+      2,
+      { add: { role: 'user', content: 'the end' } },
+    ]
     const three = { ...form(items), chain: chain.slice(0, 4) }
     new Forms(path).note('key', named, three)
     expect(readFileSync(fileIn(path), 'utf8')).not.toMatch(/secret|the end/)
@@ -56,7 +70,10 @@ describe('a file', () => {
     const path = place()
     const lacks: LastForm['items'] = [0, [2, { fields: { content: { items: [1] } } }]]
     const keeps: LastForm['items'] = [0, [2, { fields: { content: { items: [0] } } }]]
-    for (const [key, items, wanted] of [['lacks', lacks, [0, 1]], ['keeps', keeps, [0]]] as const) {
+    for (const [key, items, wanted] of [
+      ['lacks', lacks, [0, 1]],
+      ['keeps', keeps, [0]],
+    ] as const) {
       new Forms(path).note(key, named, { ...form(items), chain: chain.slice(0, 4) })
       const [stored] = new Forms(path).of(key) as [Remembered]
       expect(stored.form.open(chain, 3)).toEqual(items)
@@ -157,7 +174,7 @@ describe('two gateways that take turns in one conversation', () => {
     let breaks = 0
     let before: string[] = []
     for (let n = 0; n < 60; n += 1) {
-      const { gateway } = gateways[n % 2 as 0 | 1]
+      const { gateway } = gateways[(n % 2) as 0 | 1]
       Object.assign(loop, { url: gateway.url })
       if (forgets !== '' && n % 8 === 7) execFileSync(process.execPath, [START, 'forget', '--store', store.path, '--text', long(`n${n - 4}`, 1)])
       await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
@@ -191,7 +208,10 @@ describe('on the disk', () => {
     const store = join(folder(), 'context.db')
     const options = { kind: 'sqlite', path: store } as const
     const open = async (): Promise<{ url: string }> => (await gatewayTo(url, { store: options, formsPath: formsFolder(options) })).gateway
-    const onDisk = (): string => readdirSync(formsFolder(options)).map((name) => readFileSync(join(formsFolder(options), name), 'utf8')).join()
+    const onDisk = (): string =>
+      readdirSync(formsFolder(options))
+        .map((name) => readFileSync(join(formsFolder(options), name), 'utf8'))
+        .join()
     const loop = new AnthropicLoop(await open())
     // Its form has the beginning of each output.
     for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`, 900))
@@ -232,17 +252,34 @@ describe('on the disk', () => {
     const unfinished = join(path, `.x.jsonl.${gone}-0123456789abcdef.part`)
     writeFileSync(unfinished, 'half')
     writeFileSync(join(path, 'damaged.jsonl'), '{"version":3}\n{"run')
-    chmodSync(join(path, readdirSync(path).find((name) => /^[0-9a-f]{24}-/.test(name))!), 0o644)
+    chmodSync(
+      join(
+        path,
+        readdirSync(path).find((name) => /^[0-9a-f]{24}-/.test(name))!,
+      ),
+      0o644,
+    )
     new Forms(path).note('key', { id: 'claude-code:pruned', cwd: '/' }, form([0]))
     writeFileSync(unfinished, 'half')
-    chmodSync(join(path, readdirSync(path).find((name) => /^[0-9a-f]{24}-/.test(name))!), 0o644)
-    const found = (): string[] => (JSON.parse(execFileSync(process.execPath, [START, 'doctor', '--store', store, '--json'], { encoding: 'utf8' })) as { forms: { why: string }[] }).forms.map(({ why }) => why)
-    expect(found().toSorted()).toEqual([
-      expect.stringContaining('left it unfinished'),
-      expect.stringContaining('no form that this version can read'),
-      expect.stringContaining('claude-code:pruned'),
-      expect.stringContaining('others can read it'),
-    ].toSorted())
+    chmodSync(
+      join(
+        path,
+        readdirSync(path).find((name) => /^[0-9a-f]{24}-/.test(name))!,
+      ),
+      0o644,
+    )
+    const found = (): string[] =>
+      (
+        JSON.parse(execFileSync(process.execPath, [START, 'doctor', '--store', store, '--json'], { encoding: 'utf8' })) as { forms: { why: string }[] }
+      ).forms.map(({ why }) => why)
+    expect(found().toSorted()).toEqual(
+      [
+        expect.stringContaining('left it unfinished'),
+        expect.stringContaining('no form that this version can read'),
+        expect.stringContaining('claude-code:pruned'),
+        expect.stringContaining('others can read it'),
+      ].toSorted(),
+    )
     new Forms(path)
     expect(found().length).toBe(2)
     expect(existsSync(unfinished)).toBe(false)

@@ -48,35 +48,52 @@ async function raw(gateway: Gateway, text: string): Promise<string> {
 }
 
 describe('one request is one request', () => {
-  test.each(METHODS.flatMap((method) => FRAMES.map(([name, headers, wire]) => [method, name, headers, wire] as const)))('%s with %s', async (method, _name, headers, wire) => {
-    const { url, seen } = await upstream((_, response) => response.end('{}'))
-    const { gateway } = await gatewayTo(url)
-    for (const path of ['/v1/messages', '/v1/files', '/openai/responses/r']) {
-      for (const body of [SMUGGLED, '']) {
-        seen.length = 0
-        const head = headers.map((header) => `${header.replace('LENGTH', String(body.length))}\r\n`).join('')
-        await raw(gateway, `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: k\r\n${head}\r\n${wire(body)}`)
-        // Those on one connection are on their way at the same time.
-        const arrived = seen.map(({ request, body: bytes }) => [request.url!.endsWith('/end'), request.method, bytes.toString()]).toSorted()
-        expect([path, arrived]).toEqual([path, [[false, method, body], [true, 'GET', '']]])
+  test.each(METHODS.flatMap((method) => FRAMES.map(([name, headers, wire]) => [method, name, headers, wire] as const)))(
+    '%s with %s',
+    async (method, _name, headers, wire) => {
+      const { url, seen } = await upstream((_, response) => response.end('{}'))
+      const { gateway } = await gatewayTo(url)
+      for (const path of ['/v1/messages', '/v1/files', '/openai/responses/r']) {
+        for (const body of [SMUGGLED, '']) {
+          seen.length = 0
+          const head = headers.map((header) => `${header.replace('LENGTH', String(body.length))}\r\n`).join('')
+          await raw(gateway, `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: k\r\n${head}\r\n${wire(body)}`)
+          // Those on one connection are on their way at the same time.
+          const arrived = seen.map(({ request, body: bytes }) => [request.url!.endsWith('/end'), request.method, bytes.toString()]).toSorted()
+          expect([path, arrived]).toEqual([
+            path,
+            [
+              [false, method, body],
+              [true, 'GET', ''],
+            ],
+          ])
+        }
       }
-    }
-  })
+    },
+  )
 
-  test.each(['host', 'authorization', 'x-api-key', 'cookie', 'content-type', 'content-encoding', 'anthropic-version', 'anthropic-beta', 'chatgpt-account-id'])('%s passes, though Connection names it', async (name) => {
-    const { url, seen } = await upstream((_, response) => response.end('{}'))
-    const { gateway } = await gatewayTo(url)
-    const value = name === 'content-encoding' ? 'identity' : 'v'
-    const header = name === 'host' ? '' : `${name}: ${value}\r\n`
-    await raw(gateway, `POST /anthropic/v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\n${header}Connection: ${name}\r\nContent-Length: 2\r\n\r\n{}`)
-    expect(seen.find(({ request }) => request.method === 'POST')!.request.headers[name]).toBe(name === 'host' ? new URL(url).host : value)
-  })
+  test.each(['host', 'authorization', 'x-api-key', 'cookie', 'content-type', 'content-encoding', 'anthropic-version', 'anthropic-beta', 'chatgpt-account-id'])(
+    '%s passes, though Connection names it',
+    async (name) => {
+      const { url, seen } = await upstream((_, response) => response.end('{}'))
+      const { gateway } = await gatewayTo(url)
+      const value = name === 'content-encoding' ? 'identity' : 'v'
+      const header = name === 'host' ? '' : `${name}: ${value}\r\n`
+      await raw(gateway, `POST /anthropic/v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\n${header}Connection: ${name}\r\nContent-Length: 2\r\n\r\n{}`)
+      expect(seen.find(({ request }) => request.method === 'POST')!.request.headers[name]).toBe(name === 'host' ? new URL(url).host : value)
+    },
+  )
 
   test('headers of one connection stay on it', async () => {
     const { url, seen } = await upstream((_, response) => response.end('{}'))
     const { gateway } = await gatewayTo(url)
-    await raw(gateway, 'POST /v1/files HTTP/1.1\r\nHost: 127.0.0.1\r\nHop: 1\r\nKeep-Alive: 5\r\nTE: trailers\r\nConnection: Hop, keep-alive\r\nContent-Length: 2\r\n\r\n{}')
-    expect(Object.keys(seen.find(({ request }) => request.method === 'POST')!.request.headers).filter((name) => ['hop', 'keep-alive', 'te'].includes(name))).toEqual([])
+    await raw(
+      gateway,
+      'POST /v1/files HTTP/1.1\r\nHost: 127.0.0.1\r\nHop: 1\r\nKeep-Alive: 5\r\nTE: trailers\r\nConnection: Hop, keep-alive\r\nContent-Length: 2\r\n\r\n{}',
+    )
+    expect(
+      Object.keys(seen.find(({ request }) => request.method === 'POST')!.request.headers).filter((name) => ['hop', 'keep-alive', 'te'].includes(name)),
+    ).toEqual([])
   })
 
   test.each<[string, string, (body: string) => string]>([
@@ -85,12 +102,23 @@ describe('one request is one request', () => {
   ])('an offer of %s is left out, and its request is answered', async (_name, head, wire) => {
     const { url, seen } = await upstream((_, response) => response.end('{}'))
     const { gateway } = await gatewayTo(url)
-    for (const [method, path] of METHODS.flatMap((one) => [[one, '/v1/messages'], [one, '/v1/files']] as const)) {
+    for (const [method, path] of METHODS.flatMap(
+      (one) =>
+        [
+          [one, '/v1/messages'],
+          [one, '/v1/files'],
+        ] as const,
+    )) {
       seen.length = 0
       // Node loses bytes that it has read behind an offer: the connection ends, so that the client sends them again.
-      const got = await raw(gateway, `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: k\r\n${head.replace('LENGTH', String(SMUGGLED.length))}\r\n\r\n${wire(SMUGGLED)}`)
+      const got = await raw(
+        gateway,
+        `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: k\r\n${head.replace('LENGTH', String(SMUGGLED.length))}\r\n\r\n${wire(SMUGGLED)}`,
+      )
       expect([method, path, got]).toEqual([method, path, expect.stringMatching(/^HTTP\/1\.1 200 OK\r\n[^]*Connection: close\r\n/)])
-      expect(seen.map(({ request, body }) => [request.method, request.headers.upgrade, request.headers['http2-settings'], body.toString()])).toEqual([[method, undefined, undefined, SMUGGLED]])
+      expect(seen.map(({ request, body }) => [request.method, request.headers.upgrade, request.headers['http2-settings'], body.toString()])).toEqual([
+        [method, undefined, undefined, SMUGGLED],
+      ])
     }
   })
 
@@ -133,16 +161,21 @@ describe('one request is one request', () => {
     expect(got).toContain(many)
   })
 
-  test('bytes above ASCII in an answer\'s head stay as they are', async () => {
+  test("bytes above ASCII in an answer's head stay as they are", async () => {
     const server = createTcp((socket) => {
       socket.on('error', () => {})
-      socket.once('data', () => socket.end(Buffer.from('HTTP/1.1 200 Pr\xeat\r\nX-Name: caf\xe9 \xc3\xa9\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}', 'latin1')))
+      socket.once('data', () =>
+        socket.end(Buffer.from('HTTP/1.1 200 Pr\xeat\r\nX-Name: caf\xe9 \xc3\xa9\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}', 'latin1')),
+      )
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
     onCleanUp(() => void server.close())
     const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
     for (const request of ['GET /v1/models', 'HEAD /v1/models', 'POST /v1/messages']) {
-      const got = await raw(gateway, `${request} HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: k\r\n${request.startsWith('POST') ? 'Content-Length: 0\r\n' : ''}\r\n`)
+      const got = await raw(
+        gateway,
+        `${request} HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: k\r\n${request.startsWith('POST') ? 'Content-Length: 0\r\n' : ''}\r\n`,
+      )
       expect([request, got]).toEqual([request, expect.stringContaining('HTTP/1.1 200 Pr\xeat\r\nX-Name: caf\xe9 \xc3\xa9\r\n')])
     }
   })
@@ -150,13 +183,22 @@ describe('one request is one request', () => {
   test('an answer whose Connection names its length or its coding keeps both', async () => {
     const server = createTcp((socket) => {
       socket.on('error', () => {})
-      socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: identity\r\nContent-Length: 2\r\nConnection: content-length, content-encoding, content-type, close\r\n\r\n{}'))
+      socket.once('data', () =>
+        socket.end(
+          'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: identity\r\nContent-Length: 2\r\nConnection: content-length, content-encoding, content-type, close\r\n\r\n{}',
+        ),
+      )
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
     onCleanUp(() => void server.close())
     const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
     const got = await ask(`${gateway.url}/v1/messages`, { headers: JSON_TYPE, body: '{}' })
-    expect([got.text, got.headers['content-length'], got.headers['content-encoding'], got.headers['content-type']]).toEqual(['{}', '2', 'identity', 'application/json'])
+    expect([got.text, got.headers['content-length'], got.headers['content-encoding'], got.headers['content-type']]).toEqual([
+      '{}',
+      '2',
+      'identity',
+      'application/json',
+    ])
   })
 })
 
@@ -191,24 +233,33 @@ describe('a connection that is kept', () => {
     const billsPath = join(folder(), 'bills.jsonl')
     const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, { billsPath })
     const send = (n: number): Promise<Got | 'broken'> =>
-      ask(`${gateway.url}/v1/messages`, { headers: { ...JSON_TYPE, 'x-claude-code-session-id': 's' }, body: JSON.stringify({ model: 'm', n, messages: [{ role: 'user', content: 'x' }], tools: [{ name: 'Bash' }] }) }).catch(() => 'broken' as const)
+      ask(`${gateway.url}/v1/messages`, {
+        headers: { ...JSON_TYPE, 'x-claude-code-session-id': 's' },
+        body: JSON.stringify({ model: 'm', n, messages: [{ role: 'user', content: 'x' }], tools: [{ name: 'Bash' }] }),
+      }).catch(() => 'broken' as const)
     const bills = async (): Promise<any[]> => {
       await gateway.close()
-      return readFileSync(billsPath, 'utf8').trim().split('\n').map((line) => JSON.parse(line))
+      return readFileSync(billsPath, 'utf8')
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line))
     }
     return { gateway, requests, send, bills }
   }
 
-  test.each(ENDS.flatMap(([name, end]) => [300, 1000].map((ms) => [name, ms, end] as const)))('%s after %i ms of work: nothing is sent again, the client sees it, and it is counted', async (_name, ms, end) => {
-    const { gateway, requests, send, bills } = await closing(end, ms)
-    expect(await send(1)).toMatchObject({ status: 200 })
-    expect(await send(2)).toBe('broken')
-    expect(requests.map((body) => JSON.parse(body).n)).toEqual([1, 2])
-    const [session] = gateway.ledger.sessions
-    expect(session).toMatchObject({ requests: 2, failures: 1 })
-    expect(session!.calls.map(({ status }) => status)).toEqual([200, 0])
-    expect((await bills()).length).toBe(2)
-  })
+  test.each(ENDS.flatMap(([name, end]) => [300, 1000].map((ms) => [name, ms, end] as const)))(
+    '%s after %i ms of work: nothing is sent again, the client sees it, and it is counted',
+    async (_name, ms, end) => {
+      const { gateway, requests, send, bills } = await closing(end, ms)
+      expect(await send(1)).toMatchObject({ status: 200 })
+      expect(await send(2)).toBe('broken')
+      expect(requests.map((body) => JSON.parse(body).n)).toEqual([1, 2])
+      const [session] = gateway.ledger.sessions
+      expect(session).toMatchObject({ requests: 2, failures: 1 })
+      expect(session!.calls.map(({ status }) => status)).toEqual([200, 0])
+      expect((await bills()).length).toBe(2)
+    },
+  )
 
   test('a first sign of life means that the upstream has seen it, at once, too', async () => {
     const { requests, send } = await closing((socket) => void socket.end('HTTP/1.1 102 Processing\r\n\r\n'), 0)
@@ -253,7 +304,10 @@ describe('a connection that is kept', () => {
   test('a call that never left is a failure without a bill to wait for', async () => {
     const billsPath = join(folder(), 'bills.jsonl')
     const { gateway } = await gatewayTo('http://127.0.0.1:1', { billsPath })
-    const got = await ask(`${gateway.url}/v1/messages`, { headers: { ...JSON_TYPE, 'x-claude-code-session-id': 's' }, body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }], tools: [{ name: 'Bash' }] }) })
+    const got = await ask(`${gateway.url}/v1/messages`, {
+      headers: { ...JSON_TYPE, 'x-claude-code-session-id': 's' },
+      body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }], tools: [{ name: 'Bash' }] }),
+    })
     expect(got.status).toBe(502)
     expect(gateway.ledger.sessions[0]).toMatchObject({ requests: 1, failures: 1 })
     await gateway.close()

@@ -16,7 +16,14 @@ export function gemini(program: Installed): Agent {
     args: (prompt, goesOn) => [...(goesOn ? ['--resume', 'latest'] : []), '--yolo', '--model', 'gemini-3.1-pro-preview', '-p', prompt],
     prepare(home, _cwd, url) {
       mkdirSync(join(home, '.gemini'), { recursive: true })
-      writeFileSync(join(home, '.gemini', 'settings.json'), JSON.stringify({ security: { auth: { selectedType: 'gemini-api-key' } }, privacy: { usageStatisticsEnabled: false }, general: { enableAutoUpdate: false } }))
+      writeFileSync(
+        join(home, '.gemini', 'settings.json'),
+        JSON.stringify({
+          security: { auth: { selectedType: 'gemini-api-key' } },
+          privacy: { usageStatisticsEnabled: false },
+          general: { enableAutoUpdate: false },
+        }),
+      )
       return { GEMINI_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: url, GEMINI_CLI_TRUST_WORKSPACE: 'true', ...this.more }
     },
     shell: (command) => ({ name: 'run_shell_command', args: { command } }),

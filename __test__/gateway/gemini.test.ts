@@ -16,7 +16,15 @@ import { ask, callTool, gatewayTo, JSON_TYPE, lasting, long } from './support.ts
 
 afterEach(cleanUp)
 
-const TOOLS = [{ functionDeclarations: ['run_shell_command', 'read_file', 'write_file', 'mcp_context_activate'].map((name) => ({ name, description: name, parametersJsonSchema: { type: 'object' } })) }]
+const TOOLS = [
+  {
+    functionDeclarations: ['run_shell_command', 'read_file', 'write_file', 'mcp_context_activate'].map((name) => ({
+      name,
+      description: name,
+      parametersJsonSchema: { type: 'object' },
+    })),
+  },
+]
 
 /** A loop around a model, as Gemini CLI runs one. Its calls come from the model. */
 class GeminiLoop {
@@ -43,7 +51,10 @@ class GeminiLoop {
       this.contents.push({ role: 'model', parts: answer })
       const calls = answer.flatMap(({ functionCall: call }) => (call === undefined ? [] : [call]))
       if (calls.length === 0) return
-      this.contents.push({ role: 'user', parts: calls.map((call) => ({ functionResponse: { id: call.id, name: call.name, response: { output: output(call) } } })) })
+      this.contents.push({
+        role: 'user',
+        parts: calls.map((call) => ({ functionResponse: { id: call.id, name: call.name, response: { output: output(call) } } })),
+      })
     }
   }
 
@@ -52,7 +63,12 @@ class GeminiLoop {
     const headers = { ...JSON_TYPE, 'user-agent': 'GeminiCLI/0.61.0/gemini-3.1-pro (linux; x64)', 'x-goog-api-key': 'secret' }
     const { status, text } = await ask(`${this.url}${this.path}`, { headers, body: JSON.stringify(this.body) })
     if (status !== 200) throw new Error(`${status}: ${text}`)
-    const chunks = text.startsWith('{') ? [JSON.parse(text)] : text.split('\r\n\r\n').filter((one) => one !== '').map((one) => JSON.parse(one.slice('data: '.length)))
+    const chunks = text.startsWith('{')
+      ? [JSON.parse(text)]
+      : text
+          .split('\r\n\r\n')
+          .filter((one) => one !== '')
+          .map((one) => JSON.parse(one.slice('data: '.length)))
     return chunks.flatMap((chunk) => chunk.candidates[0].content.parts).filter((part: any) => part.thought !== true)
   }
 }
@@ -99,23 +115,36 @@ describe('Gemini', () => {
     const sent = server.requests.reduce((sum, { raw }) => sum + raw.length, 0)
     expect(sent / plain).toBeLessThan(0.6)
     // Every collapsed output can be restored, byte for byte.
-    const ids = [...server.requests.at(-1)!.raw.toString('utf8').matchAll(/toolcall_ref id=([0-9a-f]+)/g)].map(([, id]) => id!)
+    const ids = [
+      ...server.requests
+        .at(-1)!
+        .raw.toString('utf8')
+        .matchAll(/toolcall_ref id=([0-9a-f]+)/g),
+    ].map(([, id]) => id!)
     expect(ids.length).toBeGreaterThan(0)
-    const wanted = new Set(loop.contents.flatMap(({ parts }) => parts.flatMap(({ functionResponse: one }: any) => (one === undefined ? [] : [one.response.output]))))
+    const wanted = new Set(
+      loop.contents.flatMap(({ parts }) => parts.flatMap(({ functionResponse: one }: any) => (one === undefined ? [] : [one.response.output]))),
+    )
     for (const id of ids) expect(wanted).toContain(await callTool(gateway, 'activate', { id }))
     expect(sums!.host).toBe('gemini-cli')
     expect(sums!.model).toBe('gemini-3.1-pro')
   })
 
-  test('the bill is the answer\'s: what was cached is a part of the prompt, and thoughts are apart', async () => {
+  test("the bill is the answer's: what was cached is a part of the prompt, and thoughts are apart", async () => {
     const server = await startModelServer(() => ({ text: 'ok', usage: { input: 700, cacheRead: 300, cacheWrite: 0, output: 40 } }))
     const { gateway } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, gemini: server.url } })
-    for (const path of ['/v1beta/models/gemini-3.1-pro:streamGenerateContent?alt=sse', '/v1beta/models/gemini-3.1-pro:generateContent', '/gemini/v1beta/models/gemini-3.1-pro:generateContent']) {
+    for (const path of [
+      '/v1beta/models/gemini-3.1-pro:streamGenerateContent?alt=sse',
+      '/v1beta/models/gemini-3.1-pro:generateContent',
+      '/gemini/v1beta/models/gemini-3.1-pro:generateContent',
+    ]) {
       const loop = Object.assign(new GeminiLoop(gateway), { path })
       loop.contents.push({ role: 'user', parts: [{ text: path }] })
       await loop.send()
     }
-    expect(gateway.ledger.sessions.map(({ billed }) => billed)).toEqual(Array.from({ length: gateway.ledger.sessions.length }, () => expect.objectContaining({ cacheRead: expect.any(Number) })))
+    expect(gateway.ledger.sessions.map(({ billed }) => billed)).toEqual(
+      Array.from({ length: gateway.ledger.sessions.length }, () => expect.objectContaining({ cacheRead: expect.any(Number) })),
+    )
     const all = gateway.ledger.sessions.reduce((sum, { billed }) => sum + billed.input + billed.cacheRead + billed.output, 0)
     expect(all).toBe(3 * 1040)
   })
@@ -145,7 +174,8 @@ describe('Gemini', () => {
     mkdirSync(join(place, 'src'))
     const file = join(place, 'src', 'a.ts')
     writeFileSync(file, long('a', 30))
-    const read = (n: number): ScriptedCall => (n === 1 ? { name: 'read_file', args: { file_path: file } } : { name: 'run_shell_command', args: { command: `echo ${n}` } })
+    const read = (n: number): ScriptedCall =>
+      n === 1 ? { name: 'read_file', args: { file_path: file } } : { name: 'run_shell_command', args: { command: `echo ${n}` } }
     const server = await startModelServer(script(4, read))
     const { gateway } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, gemini: server.url } })
     const loop = Object.assign(new GeminiLoop(gateway), { folder: place })

@@ -20,12 +20,21 @@ const START = fileURLToPath(new URL('../../dist/cli/start.js', import.meta.url))
 
 describe('bodies', () => {
   test.each([
-    ['deeply nested', `{"model":"m","tools":[{"name":"mcp__context__activate"}],"messages":[{"role":"user","content":${'['.repeat(300_000)}${']'.repeat(300_000)}}]}`],
-    ['a hundred thousand fields', `{"model":"m","tools":[{"name":"x"}],"messages":[{"role":"user","content":[{"type":"text","text":"x",${Array.from({ length: 100_001 }, (_, n) => `"f${n}":1`).join()}}]}]}`],
+    [
+      'deeply nested',
+      `{"model":"m","tools":[{"name":"mcp__context__activate"}],"messages":[{"role":"user","content":${'['.repeat(300_000)}${']'.repeat(300_000)}}]}`,
+    ],
+    [
+      'a hundred thousand fields',
+      `{"model":"m","tools":[{"name":"x"}],"messages":[{"role":"user","content":[{"type":"text","text":"x",${Array.from({ length: 100_001 }, (_, n) => `"f${n}":1`).join()}}]}]}`,
+    ],
     ['roles that do not exist', '{"model":"m","tools":[{"name":"x"}],"messages":[{"role":7,"content":{}},{"role":"king"}]}'],
     ['no model', '{"tools":[{"name":"x"}],"messages":[{"role":"user","content":"x"}]}'],
     ['a model that is not a text', '{"model":{"a":1},"tools":[{"name":"x"}],"messages":[{"role":"user","content":"x"}]}'],
-    ['results without calls', '{"model":"m","tools":[{"name":"x"}],"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"none","content":[]}]}]}'],
+    [
+      'results without calls',
+      '{"model":"m","tools":[{"name":"x"}],"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"none","content":[]}]}]}',
+    ],
     ['a forbidden name', '{"model":"m","__proto__":{"a":1},"tools":[{"name":"x"}],"messages":[{"role":"user","content":"x"}]}'],
   ])('%s passes as it is, twice, and the next one is served', async (_, body) => {
     const { url, seen } = await upstream((_, response) => response.writeHead(400).end('no'))
@@ -185,7 +194,11 @@ describe.skipIf(!hasOpenssl)('certificates', () => {
     const path = folder()
     const [key, cert] = [join(path, 'key.pem'), join(path, 'cert.pem')]
     const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=${/^\d/.test(name) ? 'IP' : 'DNS'}:${name}`]
-    execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-keyout', key, '-out', cert, ...subject], { stdio: 'ignore' })
+    execFileSync(
+      'openssl',
+      ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-keyout', key, '-out', cert, ...subject],
+      { stdio: 'ignore' },
+    )
     const requests: string[] = []
     const server = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (request, response) => {
       requests.push(`${request.method} ${request.headers.authorization}`)
@@ -225,7 +238,9 @@ test('a second gateway on one port says so, and the first continues', async () =
   const { gateway } = await gatewayTo(url)
   const { port } = new URL(gateway.url)
   const ended = await new Promise<{ code: unknown; stderr: string }>((resolve) => {
-    execFile(process.execPath, [START, 'gateway', '--listen', port, '--store', join(folder(), 'context.db')], (error, _, stderr) => resolve({ code: error?.code, stderr }))
+    execFile(process.execPath, [START, 'gateway', '--listen', port, '--store', join(folder(), 'context.db')], (error, _, stderr) =>
+      resolve({ code: error?.code, stderr }),
+    )
   })
   expect(ended).toEqual({ code: 2, stderr: `pi-context-manager: 127.0.0.1:${port} is in use, perhaps by another gateway; name another port with --listen\n` })
   expect((await ask(`${gateway.url}/v1/messages`, { headers: JSON_TYPE, body: '{}' })).status).toBe(200)

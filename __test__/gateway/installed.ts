@@ -26,7 +26,10 @@ export interface Installed {
 const PROGRAMS = {
   claude: { name: '@anthropic-ai/claude-code', file: `@anthropic-ai/claude-code-${process.platform}-${process.arch}/claude` },
   cline: { name: 'cline', file: `@cline/cli-${process.platform}-${process.arch}/bin/cline` },
-  codex: { name: '@openai/codex', file: `@openai/codex-${process.platform}-${process.arch}/vendor/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-unknown-linux-musl/bin/codex` },
+  codex: {
+    name: '@openai/codex',
+    file: `@openai/codex-${process.platform}-${process.arch}/vendor/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-unknown-linux-musl/bin/codex`,
+  },
   continue: { name: '@continuedev/cli', file: '@continuedev/cli/dist/cn.js' },
   copilot: { name: '@github/copilot', file: `@github/copilot-${process.platform}-${process.arch}/copilot` },
   gemini: { name: '@google/gemini-cli', file: '@google/gemini-cli/bundle/gemini.js' },

@@ -24,38 +24,43 @@ const plain = (body: any): string[] => body.messages.map((message: object) => JS
 const collapsed = (text: string): number => text.split('toolcall_ref id=').length - 1
 
 describe('killed', () => {
-  test.each(['before its answer', 'in the middle of its answer', 'after its answer'])('%s: the retry has the same bytes, and later requests have the same prefix', async (moment) => {
-    let fate: ((response: ServerResponse) => void) | undefined
-    const { url, seen } = await upstream((_, response) => (fate === undefined ? response.end('{}') : fate(response)))
-    const home = folder()
-    const first = await startProcess(home, url)
-    const loop = new AnthropicLoop(first)
-    for (let n = 0; n < 40; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`, 300))
-    const arrived = new Promise<void>((resolve) => {
-      fate = (response) => {
-        if (moment === 'after its answer') response.end('{}')
-        else if (moment === 'in the middle of its answer') response.write('{"half":')
-        resolve()
-      }
-    })
-    const lost = loop.call('Bash', { command: 'cat last' }, long('last')).catch(() => undefined)
-    await arrived
-    if (moment === 'after its answer') await lost
-    await killed(first.child)
-    await lost
-    fate = undefined
-    const before = seen.at(-1)!.body.toString()
-    expect(collapsed(before)).toBeGreaterThan(0)
-    const second = await startProcess(home, url)
-    const same = new AnthropicLoop(second)
-    same.calls = loop.calls
-    same.messages.push(...loop.messages)
-    await same.send()
-    expect(seen.at(-1)!.body.toString()).toBe(before)
-    await same.call('Bash', { command: 'cat more' }, long('more'))
-    const [held, next] = [before, seen.at(-1)!.body.toString()].map((body) => (JSON.parse(body.replaceAll(',"cache_control":{"type":"ephemeral"}', '')) as { messages: unknown[] }).messages)
-    expect(next!.slice(0, held!.length)).toEqual(held)
-  })
+  test.each(['before its answer', 'in the middle of its answer', 'after its answer'])(
+    '%s: the retry has the same bytes, and later requests have the same prefix',
+    async (moment) => {
+      let fate: ((response: ServerResponse) => void) | undefined
+      const { url, seen } = await upstream((_, response) => (fate === undefined ? response.end('{}') : fate(response)))
+      const home = folder()
+      const first = await startProcess(home, url)
+      const loop = new AnthropicLoop(first)
+      for (let n = 0; n < 40; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`, 300))
+      const arrived = new Promise<void>((resolve) => {
+        fate = (response) => {
+          if (moment === 'after its answer') response.end('{}')
+          else if (moment === 'in the middle of its answer') response.write('{"half":')
+          resolve()
+        }
+      })
+      const lost = loop.call('Bash', { command: 'cat last' }, long('last')).catch(() => undefined)
+      await arrived
+      if (moment === 'after its answer') await lost
+      await killed(first.child)
+      await lost
+      fate = undefined
+      const before = seen.at(-1)!.body.toString()
+      expect(collapsed(before)).toBeGreaterThan(0)
+      const second = await startProcess(home, url)
+      const same = new AnthropicLoop(second)
+      same.calls = loop.calls
+      same.messages.push(...loop.messages)
+      await same.send()
+      expect(seen.at(-1)!.body.toString()).toBe(before)
+      await same.call('Bash', { command: 'cat more' }, long('more'))
+      const [held, next] = [before, seen.at(-1)!.body.toString()].map(
+        (body) => (JSON.parse(body.replaceAll(',"cache_control":{"type":"ephemeral"}', '')) as { messages: unknown[] }).messages,
+      )
+      expect(next!.slice(0, held!.length)).toEqual(held)
+    },
+  )
 })
 
 describe('a projection that does not come in time', () => {

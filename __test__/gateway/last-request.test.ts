@@ -29,7 +29,11 @@ describe.each(some(Object.entries(AGENTS), 1))('%s', (_name, agent) => {
     const server = await startModelServer(() => 'ok')
     const home = folder()
     const store = join(home, 'context.db')
-    const { gateway } = await gatewayTo(server.url, { store: { kind: 'sqlite', path: store }, formsPath: join(home, 'forms'), upstreams: { anthropic: server.url, openai: `${server.url}/v1`, gemini: server.url } })
+    const { gateway } = await gatewayTo(server.url, {
+      store: { kind: 'sqlite', path: store },
+      formsPath: join(home, 'forms'),
+      upstreams: { anthropic: server.url, openai: `${server.url}/v1`, gemini: server.url },
+    })
     await talk(gateway, agent, { prompts: 20, calls: 5 })
     const [conversation] = gateway.conversations.all
     const { changes } = await lookAt(conversation!)
@@ -57,7 +61,11 @@ describe.each(some(Object.entries(AGENTS), 1))('%s', (_name, agent) => {
     const server = await startModelServer(() => 'ok')
     const home = folder()
     const store = join(home, 'context.db')
-    const options = { store: { kind: 'sqlite', path: store } as const, formsPath: join(home, 'forms'), upstreams: { anthropic: server.url, openai: `${server.url}/v1`, gemini: server.url } }
+    const options = {
+      store: { kind: 'sqlite', path: store } as const,
+      formsPath: join(home, 'forms'),
+      upstreams: { anthropic: server.url, openai: `${server.url}/v1`, gemini: server.url },
+    }
     const { gateway } = await gatewayTo(server.url, options)
     const messages = await talk(gateway, agent, { prompts: 7, calls: 5 })
     const sessionId = gateway.conversations.all[0]!.id
@@ -74,7 +82,14 @@ describe.each(some(Object.entries(AGENTS), 1))('%s', (_name, agent) => {
     let collapsed = 0
     for (const [call, request] of requests.entries()) {
       if (call % 6 !== 0 && call < requests.length - 4) continue
-      const manager = await ContextManager.importSession(file, { sessionId, cwd: '/', store: { kind: 'memory' }, filesystemId: 'inspect', watch: false, watchUnmapped: false })
+      const manager = await ContextManager.importSession(file, {
+        sessionId,
+        cwd: '/',
+        store: { kind: 'memory' },
+        filesystemId: 'inspect',
+        watch: false,
+        watchUnmapped: false,
+      })
       const { calls, request: found } = await recordedRequest(manager, call)
       await manager.close()
       expect(calls).toBe(requests.length)

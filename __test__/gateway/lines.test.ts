@@ -71,7 +71,13 @@ async function withLines(): Promise<Sent> {
   return { server, gateway, loop, place }
 }
 
-const text = (server: ModelServer): string => server.requests.at(-1)!.messages.map(({ text: own, calls, results }) => [...(results.length === 0 ? [own] : []), ...calls.map(({ args }) => args), ...results.map((one) => one.text)].join('\n')).join('\n')
+const text = (server: ModelServer): string =>
+  server.requests
+    .at(-1)!
+    .messages.map(({ text: own, calls, results }) =>
+      [...(results.length === 0 ? [own] : []), ...calls.map(({ args }) => args), ...results.map((one) => one.text)].join('\n'),
+    )
+    .join('\n')
 
 /** Each call is in the last request at most once, in order, and only those of the host. */
 function check(server: ModelServer, loop: AnthropicLoop): void {
@@ -85,7 +91,12 @@ function check(server: ModelServer, loop: AnthropicLoop): void {
 }
 
 describe('calls that are lines', () => {
-  test.each(some([6, 7, 12, 13, 20, 31, 50, 60, 70, 77].flatMap((at) => [true, false].map((isRestarted) => [at, isRestarted] as const)), 3))('going back to message %i; a new gateway: %s', async (at, isRestarted) => {
+  test.each(
+    some(
+      [6, 7, 12, 13, 20, 31, 50, 60, 70, 77].flatMap((at) => [true, false].map((isRestarted) => [at, isRestarted] as const)),
+      3,
+    ),
+  )('going back to message %i; a new gateway: %s', async (at, isRestarted) => {
     const { server, gateway, loop, place } = await withLines()
     if (isRestarted) {
       await gateway.close()
@@ -99,11 +110,19 @@ describe('calls that are lines', () => {
     for (let n = 0; n < 3; n += 1) {
       await loop.send()
       check(server, loop)
-      loop.messages.push({ role: 'assistant', content: [{ type: 'text', text: `answer ${n}` }] }, { role: 'user', content: [{ type: 'text', text: `more ${n}` }] })
+      loop.messages.push(
+        { role: 'assistant', content: [{ type: 'text', text: `answer ${n}` }] },
+        { role: 'user', content: [{ type: 'text', text: `more ${n}` }] },
+      )
     }
   })
 
-  test.each(some([4, 5, 10, 21, 38].flatMap((n) => [true, false].map((isRestarted) => [n, isRestarted] as const)), 2))('an argument of call %i is redacted; a new gateway: %s', async (n, isRestarted) => {
+  test.each(
+    some(
+      [4, 5, 10, 21, 38].flatMap((n) => [true, false].map((isRestarted) => [n, isRestarted] as const)),
+      2,
+    ),
+  )('an argument of call %i is redacted; a new gateway: %s', async (n, isRestarted) => {
     const { server, gateway, loop, place } = await withLines()
     if (isRestarted) {
       await gateway.close()
@@ -123,7 +142,9 @@ describe('calls that are lines', () => {
     const { server, loop } = await withLines()
     const before = loop.messages.slice()
     for (const at of [9, 15, 41, 60]) {
-      const aside = Object.assign(new AnthropicLoop({ url: loop.url }), { messages: [...before.slice(0, at), ...(before[at - 1].role === 'assistant' ? [] : [{ role: 'assistant', content: [{ type: 'text', text: 'x' }] }])] })
+      const aside = Object.assign(new AnthropicLoop({ url: loop.url }), {
+        messages: [...before.slice(0, at), ...(before[at - 1].role === 'assistant' ? [] : [{ role: 'assistant', content: [{ type: 'text', text: 'x' }] }])],
+      })
       if (aside.messages.at(-1).content[0].type === 'tool_use') aside.messages.pop()
       aside.messages.push({ role: 'user', content: [{ type: 'text', text: `by the way ${at}?` }] })
       await aside.send()
@@ -139,7 +160,10 @@ describe('calls that are lines', () => {
       loop.messages.length = at
       if (loop.messages.at(-1).content[0].type === 'tool_use') loop.messages.pop()
       for (let n = 0; n < 2; n += 1) {
-        loop.messages.push({ role: 'assistant', content: [{ type: 'text', text: 'x' }] }, { role: 'user', content: [{ type: 'text', text: `again ${at} ${n}` }] })
+        loop.messages.push(
+          { role: 'assistant', content: [{ type: 'text', text: 'x' }] },
+          { role: 'user', content: [{ type: 'text', text: `again ${at} ${n}` }] },
+        )
         await loop.send()
         check(server, loop)
       }
@@ -154,7 +178,7 @@ describe('calls that are lines', () => {
     const numbers = lines.flatMap((line, at) => [...line.matchAll(/(?<=[[,:])\d+(?=[\],}])/g)].map(({ index, 0: { length } }) => ({ at, index, length })))
     expect(numbers.length).toBeGreaterThan(20)
     for (let n = 0; n < 24; n += 1) {
-      const { at, index, length } = numbers[Math.floor(((n * 7919) % 1000) / 1000 * numbers.length)]!
+      const { at, index, length } = numbers[Math.floor((((n * 7919) % 1000) / 1000) * numbers.length)]!
       const line = lines[at]!
       const damage = ['null', '3', '-1', '"x"', '1e9', '[]'][n % 6]!
       writeFileSync(path, `${lines.with(at, line.slice(0, index) + damage + line.slice(index + length)).join('\n')}\n`)
@@ -174,7 +198,9 @@ describe('calls that are lines', () => {
     for (let length = 0; length <= conversation.raw.length; length += 1) {
       const own = conversation.raw.slice(0, length)
       expect(calls(projection.lastForm(own)), `the first ${length}`).toEqual(calls(own))
-      const changed = conversation.raw.map((message, at) => (at === length ? (JSON.parse(JSON.stringify(message).replace(/SECRET\d+X|line 7 /g, 'gone')) as object) : message))
+      const changed = conversation.raw.map((message, at) =>
+        at === length ? (JSON.parse(JSON.stringify(message).replace(/SECRET\d+X|line 7 /g, 'gone')) as object) : message,
+      )
       expect(calls(projection.lastForm(changed)), `with ${length} changed`).toEqual(calls(changed))
     }
   })
@@ -183,6 +209,7 @@ describe('calls that are lines', () => {
     const { server, gateway } = await withLines()
     const handles = [...new Set(server.requests.flatMap(({ raw }) => [...raw.toString().matchAll(/\bid=([0-9a-f]{8,})\b/g)].map((found) => found[1]!)))]
     expect(handles.length).toBeGreaterThan(20)
-    for (const id of handles) expect(await callTool(gateway, 'activate', { id })).toMatch(/^n\d+ line 0 [^]*line 119 of an output that is long enough to matter$/)
+    for (const id of handles)
+      expect(await callTool(gateway, 'activate', { id })).toMatch(/^n\d+ line 0 [^]*line 119 of an output that is long enough to matter$/)
   })
 })

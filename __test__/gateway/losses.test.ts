@@ -23,7 +23,9 @@ async function provider(): Promise<{ url: string; lose: () => void; bodies: any[
     const read = isLost ? 0 : Math.min(before, tokens)
     ;[before, isLost] = [tokens, false]
     const usage = { input_tokens: 0, cache_read_input_tokens: read, cache_creation_input_tokens: tokens - read, output_tokens: 10 }
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ type: 'message', role: 'assistant', content: [{ type: 'text', text: 'ok' }], usage }))
+    response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ type: 'message', role: 'assistant', content: [{ type: 'text', text: 'ok' }], usage }))
   })
   return { url, bodies, lose: () => void (isLost = true) }
 }
@@ -41,23 +43,49 @@ async function session(options: Partial<GatewayOptions> = {}) {
 describe('the cause of a loss', () => {
   const MESSAGES = ['one', 'two', 'three'].map((text) => ({ role: 'user', content: [{ type: 'text', text }] }))
   const request = (more: object = {}): ModelRequest =>
-    readRequest('messages', { model: 'claude-sonnet-5', system: [{ type: 'text', text: 'You are a test.' }], tools: [{ name: 'Bash' }], messages: MESSAGES, ...more })!
+    readRequest('messages', {
+      model: 'claude-sonnet-5',
+      system: [{ type: 'text', text: 'You are a test.' }],
+      tools: [{ name: 'Bash' }],
+      messages: MESSAGES,
+      ...more,
+    })!
   const sent = (read: number, at: number, more: object = {}, rest: Partial<SentBefore> = {}): SentBefore => ({
-    request: request(more), usage: { input: 0, cacheRead: read, cacheWrite: 50_000 - read, output: 0 }, at, lifetimeMs: 5 * MINUTE, roll: undefined, ...rest,
+    request: request(more),
+    usage: { input: 0, cacheRead: read, cacheWrite: 50_000 - read, output: 0 },
+    at,
+    lifetimeMs: 5 * MINUTE,
+    roll: undefined,
+    ...rest,
   })
   const receipt = { items: 1, removedTokens: 1, cost: 1, gain: 1, reason: 'pays' } as SentBefore['roll']
   const rows: [name: string, now: SentBefore, by: string, says: RegExp][] = [
     ['it had expired', sent(0, 6 * MINUTE), 'time', /^It had expired: 6 minutes had passed, and the provider keeps a prompt for 5 minutes\.$/],
     ['its hour is not over', sent(0, 20 * MINUTE, {}, { lifetimeMs: 60 * MINUTE }), 'unknown', /the provider has dropped its cache/],
     ['other tools', sent(0, MINUTE, { tools: [{ name: 'Bash' }, { name: 'Read' }] }), 'host', /^The agent declared other tools\.$/],
-    ['another system prompt', sent(0, MINUTE, { system: [{ type: 'text', text: 'You are another test.' }] }), 'host', /^The agent changed its system prompt\.$/],
+    [
+      'another system prompt',
+      sent(0, MINUTE, { system: [{ type: 'text', text: 'You are another test.' }] }),
+      'host',
+      /^The agent changed its system prompt\.$/,
+    ],
     ['another first message', sent(0, MINUTE, { messages: MESSAGES.slice(1) }), 'host', /^The agent changed or removed the last 3 of its 3 messages\.$/],
     ['another model', sent(0, MINUTE, { model: 'claude-opus-5' }), 'model', /^The model changed from claude-sonnet-5 to claude-opus-5\.$/],
     ['another model after a pause', sent(0, 6 * MINUTE, { model: 'claude-opus-5' }), 'model', /^The model changed .* It had expired/],
     ['a roll', sent(0, MINUTE, {}, { roll: receipt }), 'roll', /^A roll of ours/],
     ['a roll once it had expired', sent(0, 6 * MINUTE, {}, { roll: receipt }), 'time', /^A roll of ours .* It had expired/],
     ['nothing of all that', sent(0, MINUTE), 'unknown', /the provider has dropped its cache/],
-    ['a stamp of the agent leaves the system prompt unchanged', sent(0, MINUTE, { system: [{ type: 'text', text: 'x-anthropic-billing-header: cch=2;' }, { type: 'text', text: 'You are a test.' }] }), 'unknown', /the provider/],
+    [
+      'a stamp of the agent leaves the system prompt unchanged',
+      sent(0, MINUTE, {
+        system: [
+          { type: 'text', text: 'x-anthropic-billing-header: cch=2;' },
+          { type: 'text', text: 'You are a test.' },
+        ],
+      }),
+      'unknown',
+      /the provider/,
+    ],
   ]
   test.each(rows)('%s', (_, now, by, says) => {
     const before = { ...sent(0, 0), lifetimeMs: now.lifetimeMs }
@@ -68,7 +96,9 @@ describe('the cause of a loss', () => {
 
   test('a cache marker leaves system and tools unchanged', () => {
     const cache_control = { type: 'ephemeral' }
-    expect(headChanges(request(), request({ tools: [{ name: 'Bash', cache_control }], system: [{ type: 'text', text: 'You are a test.', cache_control }] }))).toEqual([])
+    expect(
+      headChanges(request(), request({ tools: [{ name: 'Bash', cache_control }], system: [{ type: 'text', text: 'You are a test.', cache_control }] })),
+    ).toEqual([])
   })
 })
 
@@ -96,10 +126,19 @@ describe('what a host changes before the messages', () => {
     await work(0, 14)
     const before = sums().rolls.length
     for (let n = 14; n < 17; n += 1) {
-      loop.more = { system: [{ type: 'text', text: `x-anthropic-billing-header: cch=${n};` }, { type: 'text', text: 'You are a test.' }] }
+      loop.more = {
+        system: [
+          { type: 'text', text: `x-anthropic-billing-header: cch=${n};` },
+          { type: 'text', text: 'You are a test.' },
+        ],
+      }
       await work(n, n + 1)
     }
-    expect(sums().rolls.slice(before).filter(({ reason }) => reason === 'free')).toEqual([])
+    expect(
+      sums()
+        .rolls.slice(before)
+        .filter(({ reason }) => reason === 'free'),
+    ).toEqual([])
   })
 
   test('once the provider finds the messages in spite of a change, another one frees nothing', async () => {
@@ -116,7 +155,11 @@ describe('what a host changes before the messages', () => {
 describe('what a session has lost', () => {
   test('calls are counted by what they come with and the pause before them, and the page shows it', async () => {
     let now = 1_800_000_000_000
-    const { server, gateway, loop, work, sums } = await session({ now: () => now, models: { 'claude-sonnet-4-5': { cacheTtlMs: 60 * MINUTE } }, open: { store: { kind: 'memory' }, stay: { weight: 50 } } })
+    const { server, gateway, loop, work, sums } = await session({
+      now: () => now,
+      models: { 'claude-sonnet-4-5': { cacheTtlMs: 60 * MINUTE } },
+      open: { store: { kind: 'memory' }, stay: { weight: 50 } },
+    })
     await work(0, 6)
     // Each of these prompts is followed by another one, with the first call.
     for (let n = 0; n < 6; n += 1) {
@@ -138,7 +181,11 @@ describe('what a session has lost', () => {
   test('the likelihood follows the losses of the session itself', async () => {
     let now = 1_800_000_000_000
     const { server, gateway, loop, work } = await session({ now: () => now, open: { store: { kind: 'memory' }, stay: { weight: 50 } } })
-    const kept = (): number => gateway.ledger.keptOf('claude-code:session-1', readRequest('messages', server.bodies.at(-1))!, { isPrompt: true, common: server.bodies.at(-1).messages.length })
+    const kept = (): number =>
+      gateway.ledger.keptOf('claude-code:session-1', readRequest('messages', server.bodies.at(-1))!, {
+        isPrompt: true,
+        common: server.bodies.at(-1).messages.length,
+      })
     await work(0, 6)
     expect(kept()).toBeCloseTo(0.914, 3)
     for (let n = 0; n < 10; n += 1) {

@@ -28,7 +28,9 @@ export const OPENCODE_CALLS = {
 /** Their configuration: a provider at this address with one model. */
 export function openCodeConfig(url: string): object {
   const model = { name: 'scripted', tool_call: true, limit: { context: 200_000, output: 1000 } }
-  const provider = { scripted: { npm: '@ai-sdk/openai-compatible', name: 'scripted', options: { baseURL: `${url}/v1`, apiKey: 'none' }, models: { scripted: model } } }
+  const provider = {
+    scripted: { npm: '@ai-sdk/openai-compatible', name: 'scripted', options: { baseURL: `${url}/v1`, apiKey: 'none' }, models: { scripted: model } },
+  }
   return { autoupdate: false, share: 'disabled', model: 'scripted/scripted', small_model: 'scripted/scripted', permission: 'allow', provider }
 }
 
@@ -101,7 +103,12 @@ export function cline(program: Installed): Agent {
     args: (prompt) => [`${prompt}, please`],
     prepare(home, _cwd, url) {
       const settings = { provider: 'openai-compatible', apiKey: 'none', model: 'scripted', baseUrl: `${url}/v1` }
-      const file = { version: 1, lastUsedProvider: 'openai-compatible', modes: {}, providers: { 'openai-compatible': { settings, updatedAt: '2026-11-28T00:00:00.000Z', tokenSource: 'manual' } } }
+      const file = {
+        version: 1,
+        lastUsedProvider: 'openai-compatible',
+        modes: {},
+        providers: { 'openai-compatible': { settings, updatedAt: '2026-11-28T00:00:00.000Z', tokenSource: 'manual' } },
+      }
       mkdirSync(join(home, '.cline', 'data', 'settings'), { recursive: true })
       writeFileSync(join(home, '.cline', 'data', 'settings', 'providers.json'), JSON.stringify(file))
       return { CLINE_NO_AUTO_UPDATE: '1' }
@@ -132,7 +139,10 @@ export function kimi(program: Installed): Agent {
     prepare(home, _cwd, url) {
       const { mcpUrl = '', secret = '', url: gateway = url } = this.gateway ?? {}
       mkdirSync(join(home, '.kimi-code'), { recursive: true })
-      writeFileSync(join(home, '.kimi-code', 'mcp.json'), JSON.stringify({ mcpServers: { context: { url: mcpUrl, headers: { Authorization: `Bearer ${secret}` } } } }))
+      writeFileSync(
+        join(home, '.kimi-code', 'mcp.json'),
+        JSON.stringify({ mcpServers: { context: { url: mcpUrl, headers: { Authorization: `Bearer ${secret}` } } } }),
+      )
       return {
         KIMI_MODEL_NAME: 'scripted',
         KIMI_MODEL_API_KEY: 'none',

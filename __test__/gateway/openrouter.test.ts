@@ -18,7 +18,14 @@ describe('in Anthropic’s format', () => {
     const { gateway, warnings } = await gatewayTo('http://127.0.0.1:1')
     const url = `${gateway.url.replace(/\/anthropic$/, '')}/${server.url}/api`
     const body = { tools: ANTHROPIC_TOOLS, thinking: { type: 'adaptive' }, system: [{ type: 'text', text: 'You help.', cache_control: { type: 'ephemeral' } }] }
-    const loop = new PlainLoop({ server: { url }, api: 'anthropic-messages', model: 'anthropic/claude-opus-5.5', run: (_, { name }) => long(name), body, headers: { 'user-agent': 'app/1', ...APP, 'x-api-key': 'sk-or-secret' } })
+    const loop = new PlainLoop({
+      server: { url },
+      api: 'anthropic-messages',
+      model: 'anthropic/claude-opus-5.5',
+      run: (_, { name }) => long(name),
+      body,
+      headers: { 'user-agent': 'app/1', ...APP, 'x-api-key': 'sk-or-secret' },
+    })
     return { server, gateway, warnings, loop }
   }
 
@@ -26,7 +33,7 @@ describe('in Anthropic’s format', () => {
   async function talk(loop: PlainLoop, prompts: number): Promise<string[]> {
     const refused: string[] = []
     for (let n = 0; n < prompts; n += 1) {
-      for (let isAnswered = false; !isAnswered && refused.length < 8; ) {
+      for (let isAnswered = false; !isAnswered && refused.length < 8;) {
         try {
           await loop.prompt(`show a${n} b${n}`)
           isAnswered = true
@@ -71,16 +78,31 @@ test.each([
   const server = await startModelServer(() => 'ok')
   const { gateway } = await gatewayTo('http://127.0.0.1:1')
   const url = `${gateway.url.replace(/\/anthropic$/, '')}/${server.url}/api/v1/chat/completions`
-  const own = { model: 'anthropic/claude-opus-5.5', provider: { order: ['Anthropic'], allow_fallbacks: false }, usage: { include: true }, transforms: [], reasoning: { effort: 'high' }, ...fields }
+  const own = {
+    model: 'anthropic/claude-opus-5.5',
+    provider: { order: ['Anthropic'], allow_fallbacks: false },
+    usage: { include: true },
+    transforms: [],
+    reasoning: { effort: 'high' },
+    ...fields,
+  }
   const tools = ['bash', 'mcp__context__activate'].map((name) => ({ type: 'function', function: { name, parameters: { type: 'object' } } }))
   const messages: any[] = [{ role: 'system', content: [{ type: 'text', text: 'You help.', cache_control: { type: 'ephemeral' } }] }]
   for (let n = 0; n < 16; n += 1) {
     messages.push({ role: 'user', content: `prompt ${n}` })
     for (const part of ['a', 'b']) {
       const id = `call_${part}${n}`
-      messages.push({ role: 'assistant', content: null, tool_calls: [{ id, type: 'function', function: { name: 'bash', arguments: JSON.stringify({ command: `cat ${part}${n}` }) } }], reasoning_details: [{ type: 'reasoning.encrypted', data: `secret ${id}`, index: 0 }] })
+      messages.push({
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id, type: 'function', function: { name: 'bash', arguments: JSON.stringify({ command: `cat ${part}${n}` }) } }],
+        reasoning_details: [{ type: 'reasoning.encrypted', data: `secret ${id}`, index: 0 }],
+      })
       messages.push({ role: 'tool', tool_call_id: id, content: long(`${part}${n}`) })
-      expect((await ask(url, { headers: { ...JSON_TYPE, authorization: 'Bearer sk-or-secret', ...headers }, body: JSON.stringify({ ...own, tools, messages }) })).status).toBe(200)
+      expect(
+        (await ask(url, { headers: { ...JSON_TYPE, authorization: 'Bearer sk-or-secret', ...headers }, body: JSON.stringify({ ...own, tools, messages }) }))
+          .status,
+      ).toBe(200)
     }
     messages.push({ role: 'assistant', content: `done ${n}` })
   }

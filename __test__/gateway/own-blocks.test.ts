@@ -32,11 +32,31 @@ const text = (value: string): Part => ({ text: value })
 const raw = (value: object): Part => ({ raw: value })
 const search = (n: number): Part => raw({ type: 'server_tool_use', id: `srvtoolu_${n}`, name: 'web_search', input: { query: `q${n}` } })
 const searched = (n: number): Part =>
-  raw({ type: 'web_search_tool_result', tool_use_id: `srvtoolu_${n}`, content: [{ type: 'web_search_result', url: `https://site.example/${n}`, title: `t${n}`, encrypted_content: Buffer.from(words(`page ${n}`, 60)).toString('base64'), page_age: null }] })
+  raw({
+    type: 'web_search_tool_result',
+    tool_use_id: `srvtoolu_${n}`,
+    content: [
+      {
+        type: 'web_search_result',
+        url: `https://site.example/${n}`,
+        title: `t${n}`,
+        encrypted_content: Buffer.from(words(`page ${n}`, 60)).toString('base64'),
+        page_age: null,
+      },
+    ],
+  })
 const cited = (n: number, count = 40): Part =>
-  raw({ type: 'text', text: words(`cited ${n}`, count), citations: [{ type: 'web_search_result_location', url: `https://site.example/${n}`, title: `t${n}`, encrypted_index: `index${n}`, cited_text: 'says' }] })
+  raw({
+    type: 'text',
+    text: words(`cited ${n}`, count),
+    citations: [{ type: 'web_search_result_location', url: `https://site.example/${n}`, title: `t${n}`, encrypted_index: `index${n}`, cited_text: 'says' }],
+  })
 const fromDocument = (n: number, at: number): Part =>
-  raw({ type: 'text', text: words(`of document ${n}`, 40), citations: [{ type: 'char_location', cited_text: 'says', document_index: at, document_title: `d${n}`, start_char_index: 0, end_char_index: 4 }] })
+  raw({
+    type: 'text',
+    text: words(`of document ${n}`, 40),
+    citations: [{ type: 'char_location', cited_text: 'says', document_index: at, document_title: `d${n}`, start_char_index: 0, end_char_index: 4 }],
+  })
 
 /** A step of a turn, given the number of the turn. */
 type Step = (n: number) => Part[]
@@ -44,22 +64,57 @@ type Step = (n: number) => Part[]
 /** Turns of the model by name. Each ends with calls of the shell that are worth collapsing. */
 const TURNS: Record<string, Step[]> = {
   'a web search': [(n) => [text('I search.'), search(n), searched(n), cited(n), call('Bash', { command: `cat web${n}` })]],
-  'a web search that waits for a call of the client': [(n) => [search(n), call('Bash', { command: `cat mixed${n}` })], (n) => [searched(n), cited(n), call('Bash', { command: `cat then${n}` })]],
-  'a tool that the client has looked up': [(n) => [call('ToolSearch', { query: 'late_a' }, `toolu_search_${n}`)], (n) => [text(words(`plan ${n}`, 20)), call('late_a', { n })]],
+  'a web search that waits for a call of the client': [
+    (n) => [search(n), call('Bash', { command: `cat mixed${n}` })],
+    (n) => [searched(n), cited(n), call('Bash', { command: `cat then${n}` })],
+  ],
+  'a tool that the client has looked up': [
+    (n) => [call('ToolSearch', { query: 'late_a' }, `toolu_search_${n}`)],
+    (n) => [text(words(`plan ${n}`, 20)), call('late_a', { n })],
+  ],
   'a tool that the provider has looked up': [
-    (n) => [raw({ type: 'server_tool_use', id: `srvtoolu_${n}`, name: 'tool_search_tool_regex', input: { query: 'late' } }), raw({ type: 'tool_search_tool_result', tool_use_id: `srvtoolu_${n}`, content: { type: 'tool_search_tool_search_result', tool_references: [{ type: 'tool_reference', tool_name: 'late_b' }] } }), call('late_b', { n })],
+    (n) => [
+      raw({ type: 'server_tool_use', id: `srvtoolu_${n}`, name: 'tool_search_tool_regex', input: { query: 'late' } }),
+      raw({
+        type: 'tool_search_tool_result',
+        tool_use_id: `srvtoolu_${n}`,
+        content: { type: 'tool_search_tool_search_result', tool_references: [{ type: 'tool_reference', tool_name: 'late_b' }] },
+      }),
+      call('late_b', { n }),
+    ],
   ],
   'code that the provider has run': [
-    (n) => [raw({ type: 'server_tool_use', id: `srvtoolu_${n}`, name: 'code_execution', input: { code: words('print', 30) } }), raw({ type: 'code_execution_tool_result', tool_use_id: `srvtoolu_${n}`, content: { type: 'code_execution_result', stdout: words(`out ${n}`, 60), stderr: '', return_code: 0, content: [] } }), text(words(`run ${n}`, 20)), call('Bash', { command: `cat run${n}` })],
+    (n) => [
+      raw({ type: 'server_tool_use', id: `srvtoolu_${n}`, name: 'code_execution', input: { code: words('print', 30) } }),
+      raw({
+        type: 'code_execution_tool_result',
+        tool_use_id: `srvtoolu_${n}`,
+        content: { type: 'code_execution_result', stdout: words(`out ${n}`, 60), stderr: '', return_code: 0, content: [] },
+      }),
+      text(words(`run ${n}`, 20)),
+      call('Bash', { command: `cat run${n}` }),
+    ],
   ],
-  'an image and a document from a tool': [(n) => [call('Read', { file_path: `/nowhere/picture${n}.png` }), call('Read', { file_path: `/nowhere/paper${n}.pdf` })], (n) => [call('Bash', { command: `cat read${n}` })]],
+  'an image and a document from a tool': [
+    (n) => [call('Read', { file_path: `/nowhere/picture${n}.png` }), call('Read', { file_path: `/nowhere/paper${n}.pdf` })],
+    (n) => [call('Bash', { command: `cat read${n}` })],
+  ],
   'search results from a tool': [(n) => [call('Bash', { command: `look up ${n}` })], (n) => [call('Bash', { command: `cat looked${n}` })]],
   'a document from the user': [(n) => [fromDocument(n, 0), call('Bash', { command: `cat doc${n}` })]],
 }
 
 const IMAGE = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: Buffer.from('png'.repeat(4000)).toString('base64') } }
-const PAPER = { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: Buffer.from('pdf'.repeat(4000)).toString('base64') }, citations: { enabled: true } }
-const document = (n: number) => ({ type: 'document', source: { type: 'text', media_type: 'text/plain', data: words(`document ${n}`, 60) }, title: `d${n}`, citations: { enabled: true } })
+const PAPER = {
+  type: 'document',
+  source: { type: 'base64', media_type: 'application/pdf', data: Buffer.from('pdf'.repeat(4000)).toString('base64') },
+  citations: { enabled: true },
+}
+const document = (n: number) => ({
+  type: 'document',
+  source: { type: 'text', media_type: 'text/plain', data: words(`document ${n}`, 60) },
+  title: `d${n}`,
+  citations: { enabled: true },
+})
 
 /** The answers of the client's tools. */
 function run(name: string, args: any): string | object[] {
@@ -67,7 +122,17 @@ function run(name: string, args: any): string | object[] {
   if (name.startsWith('late')) return long(`${name} ${args.n}`)
   if (args.file_path?.endsWith('.png')) return [{ type: 'text', text: words('a picture', 40) }, IMAGE]
   if (args.file_path?.endsWith('.pdf')) return [PAPER]
-  if (args.command?.startsWith('look up')) return [{ type: 'text', text: words(args.command, 40) }, { type: 'search_result', source: 'https://wiki.example', title: args.command, content: [{ type: 'text', text: words(args.command, 60) }], citations: { enabled: true } }]
+  if (args.command?.startsWith('look up'))
+    return [
+      { type: 'text', text: words(args.command, 40) },
+      {
+        type: 'search_result',
+        source: 'https://wiki.example',
+        title: args.command,
+        content: [{ type: 'text', text: words(args.command, 60) }],
+        citations: { enabled: true },
+      },
+    ]
   return long(args.command)
 }
 
@@ -90,14 +155,23 @@ function isOwn(block: any): boolean {
 
 /** The blocks of messages that are the provider's own or no text, in their order. */
 function ownBlocks(messages: readonly any[]): string[] {
-  const flat = messages.flatMap(({ content }) => (Array.isArray(content) ? content : [])).flatMap((block: any) => (block.type === 'tool_result' && Array.isArray(block.content) ? block.content : [block]))
+  const flat = messages
+    .flatMap(({ content }) => (Array.isArray(content) ? content : []))
+    .flatMap((block: any) => (block.type === 'tool_result' && Array.isArray(block.content) ? block.content : [block]))
   return flat.filter(isOwn).map(({ cache_control: _, ...block }: any) => JSON.stringify(block))
 }
 
 async function started(answer: (request: ModelRequest) => Reply): Promise<{ server: ModelServer; gateway: Gateway; loop: PlainLoop }> {
   const server = await startModelServer(answer)
   const { gateway } = await gatewayTo(server.url)
-  const loop = new PlainLoop({ server: gateway, api: 'anthropic-messages', model: 'claude-sonnet-4-5', run, body: { tools: TOOLS }, headers: { 'user-agent': 'claude-cli/2.1.331', 'x-claude-code-session-id': 'session-1' } })
+  const loop = new PlainLoop({
+    server: gateway,
+    api: 'anthropic-messages',
+    model: 'claude-sonnet-4-5',
+    run,
+    body: { tools: TOOLS },
+    headers: { 'user-agent': 'claude-cli/2.1.331', 'x-claude-code-session-id': 'session-1' },
+  })
   return { server, gateway, loop }
 }
 
@@ -130,10 +204,19 @@ describe('in Anthropic’s format', () => {
     mkdirSync(join(path, '..'), { recursive: true })
     const lines = (name: string): string => Array.from({ length: 40 }, (_, n) => `const ${name}_${n} = ${n}`).join('\n')
     writeFileSync(path, lines('old'))
-    const parts: Part[][] = [[call('Read', { file_path: path })], [search(1), call('Bash', { command: 'cat mixed' })], [searched(1), cited(1, 2), call('Bash', { command: 'cat then' })], [text('done')]]
+    const parts: Part[][] = [
+      [call('Read', { file_path: path })],
+      [search(1), call('Bash', { command: 'cat mixed' })],
+      [searched(1), cited(1, 2), call('Bash', { command: 'cat then' })],
+      [text('done')],
+    ]
     const { server, loop } = await started((request) => ({ parts: parts[request.n]! }))
     loop.options.run = (name) => {
-      if (name === 'Read') return lines('old').split('\n').map((line, n) => `${n + 1}\t${line}`).join('\n')
+      if (name === 'Read')
+        return lines('old')
+          .split('\n')
+          .map((line, n) => `${n + 1}\t${line}`)
+          .join('\n')
       writeFileSync(path, lines('new'))
       return 'changed'
     }
@@ -149,7 +232,12 @@ describe('in Anthropic’s format', () => {
     writeFileSync(path, 'const a = 1\n'.repeat(40))
     const parts: Part[][] = [[call('Read', { file_path: path })], [search(1)], [searched(1), cited(1, 2)]]
     const { server, loop } = await started((request) => ({ parts: parts[request.n]! }))
-    loop.options.run = () => 'const a = 1\n'.repeat(40).split('\n').map((line, n) => `${n + 1}\t${line}`).join('\n')
+    loop.options.run = () =>
+      'const a = 1\n'
+        .repeat(40)
+        .split('\n')
+        .map((line, n) => `${n + 1}\t${line}`)
+        .join('\n')
     await loop.prompt('turn')
     writeFileSync(path, 'const b = 1\n'.repeat(40))
     await loop.resume()

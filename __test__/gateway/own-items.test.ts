@@ -48,42 +48,145 @@ function checkSession(server: ModelServer, gateway: Gateway, sent: object): void
 }
 
 const citedMessage = (n: number): Part =>
-  raw({ id: `msg_cited_${n}`, type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: words(`cited ${n}`, 40), annotations: [{ type: 'url_citation', url: 'https://site.example', title: 't', start_index: 0, end_index: 20 }] }] })
+  raw({
+    id: `msg_cited_${n}`,
+    type: 'message',
+    role: 'assistant',
+    status: 'completed',
+    content: [
+      {
+        type: 'output_text',
+        text: words(`cited ${n}`, 40),
+        annotations: [{ type: 'url_citation', url: 'https://site.example', title: 't', start_index: 0, end_index: 20 }],
+      },
+    ],
+  })
 
 /** Turns in OpenAI's responses format. */
 const ITEMS: Record<string, Step[]> = {
-  'a web search': [(n) => [{ thinking: `hm ${n}` }, raw({ id: `ws_${n}`, type: 'web_search_call', status: 'completed', action: { type: 'search', query: words(`q ${n}`, 20) } }), citedMessage(n)], (n) => [shell(`web${n}`)]],
-  'code that OpenAI has run': [(n) => [{ thinking: `hm ${n}` }, raw({ id: `ci_${n}`, type: 'code_interpreter_call', status: 'completed', container_id: 'cntr_1', code: words('print', 20), outputs: [{ type: 'logs', logs: words(`out ${n}`, 60) }] }), shell(`run${n}`)]],
-  'a tool of a remote server': [(n) => [raw({ id: `mcp_${n}`, type: 'mcp_call', server_label: 's', name: 'ask', arguments: '{}', output: words(`answer ${n}`, 60), error: null }), shell(`mcp${n}`)]],
-  'an image that OpenAI has made': [(n) => [raw({ id: `ig_${n}`, type: 'image_generation_call', status: 'completed', result: Buffer.from(`png ${n} `.repeat(500)).toString('base64') }), shell(`image${n}`)]],
-  'tools that OpenAI has looked up': [(n) => [raw({ id: `tsc_${n}`, type: 'tool_search_call', execution: 'server', call_id: null, status: 'completed', arguments: { paths: ['late'] } }), raw({ id: `tso_${n}`, type: 'tool_search_output', execution: 'server', call_id: null, status: 'completed', tools: [{ type: 'function', name: 'late', description: words('late', 20), parameters: { type: 'object' } }] }), shell(`late${n}`)]],
-  'a shell of the client with a call in another form': [(n) => [{ thinking: `hm ${n}` }, raw({ id: `sh_${n}`, type: 'shell_call', call_id: `call_sh_${n}`, status: 'completed', action: { commands: [words(`ls ${n}`, 20)] } })], (n) => [shell(`after${n}`)]],
+  'a web search': [
+    (n) => [
+      { thinking: `hm ${n}` },
+      raw({ id: `ws_${n}`, type: 'web_search_call', status: 'completed', action: { type: 'search', query: words(`q ${n}`, 20) } }),
+      citedMessage(n),
+    ],
+    (n) => [shell(`web${n}`)],
+  ],
+  'code that OpenAI has run': [
+    (n) => [
+      { thinking: `hm ${n}` },
+      raw({
+        id: `ci_${n}`,
+        type: 'code_interpreter_call',
+        status: 'completed',
+        container_id: 'cntr_1',
+        code: words('print', 20),
+        outputs: [{ type: 'logs', logs: words(`out ${n}`, 60) }],
+      }),
+      shell(`run${n}`),
+    ],
+  ],
+  'a tool of a remote server': [
+    (n) => [
+      raw({ id: `mcp_${n}`, type: 'mcp_call', server_label: 's', name: 'ask', arguments: '{}', output: words(`answer ${n}`, 60), error: null }),
+      shell(`mcp${n}`),
+    ],
+  ],
+  'an image that OpenAI has made': [
+    (n) => [
+      raw({ id: `ig_${n}`, type: 'image_generation_call', status: 'completed', result: Buffer.from(`png ${n} `.repeat(500)).toString('base64') }),
+      shell(`image${n}`),
+    ],
+  ],
+  'tools that OpenAI has looked up': [
+    (n) => [
+      raw({ id: `tsc_${n}`, type: 'tool_search_call', execution: 'server', call_id: null, status: 'completed', arguments: { paths: ['late'] } }),
+      raw({
+        id: `tso_${n}`,
+        type: 'tool_search_output',
+        execution: 'server',
+        call_id: null,
+        status: 'completed',
+        tools: [{ type: 'function', name: 'late', description: words('late', 20), parameters: { type: 'object' } }],
+      }),
+      shell(`late${n}`),
+    ],
+  ],
+  'a shell of the client with a call in another form': [
+    (n) => [
+      { thinking: `hm ${n}` },
+      raw({ id: `sh_${n}`, type: 'shell_call', call_id: `call_sh_${n}`, status: 'completed', action: { commands: [words(`ls ${n}`, 20)] } }),
+    ],
+    (n) => [shell(`after${n}`)],
+  ],
 }
 
 test.each([...Object.keys(ITEMS), 'all of them'])('in OpenAI’s responses: %s', async (kind) => {
   const server = await startModelServer(model(ITEMS, ({ role, json }) => role === 'tool' || json.includes('"shell_call_output"') || json.includes('continue')))
   const { gateway } = await gatewayTo(server.url)
   const tools = ['shell', 'mcp__context__activate'].map((name) => ({ type: 'function', name, parameters: { type: 'object' } }))
-  const loop = new PlainLoop({ server: { url: gateway.url.replace(/\/anthropic$/, '/openai') }, api: 'openai-responses', model: 'gpt-5.1', run: (_, args) => long(args.command), body: { tools }, headers: { 'user-agent': 'codex_exec/0.169.0', 'thread-id': 'thread-1' } })
+  const loop = new PlainLoop({
+    server: { url: gateway.url.replace(/\/anthropic$/, '/openai') },
+    api: 'openai-responses',
+    model: 'gpt-5.1',
+    run: (_, args) => long(args.command),
+    body: { tools },
+    headers: { 'user-agent': 'codex_exec/0.169.0', 'thread-id': 'thread-1' },
+  })
   const kinds = kind === 'all of them' ? Object.keys(ITEMS) : [kind]
   for (let n = 0; n < TURNS; n += 1) {
-    loop.messages.push({ type: 'message', role: 'user', content: [{ type: 'input_image', image_url: `data:image/png;base64,${Buffer.from('png'.repeat(900)).toString('base64')}` }, { type: 'input_text', text: `turn ${n}: ${kinds[n % kinds.length]}` }] })
+    loop.messages.push({
+      type: 'message',
+      role: 'user',
+      content: [
+        { type: 'input_image', image_url: `data:image/png;base64,${Buffer.from('png'.repeat(900)).toString('base64')}` },
+        { type: 'input_text', text: `turn ${n}: ${kinds[n % kinds.length]}` },
+      ],
+    })
     await loop.resume()
     const { type, call_id: id } = loop.messages.at(-1)
-    if (type === 'shell_call') loop.messages.push({ type: 'shell_call_output', call_id: id, output: [{ stdout: words('listed', 40), stderr: '', outcome: { type: 'exit', exit_code: 0 } }] })
-    else if (loop.messages.at(-1).id === `msg_cited_${n}`) loop.messages.push({ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'continue' }] })
+    if (type === 'shell_call')
+      loop.messages.push({
+        type: 'shell_call_output',
+        call_id: id,
+        output: [{ stdout: words('listed', 40), stderr: '', outcome: { type: 'exit', exit_code: 0 } }],
+      })
+    else if (loop.messages.at(-1).id === `msg_cited_${n}`)
+      loop.messages.push({ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'continue' }] })
     else continue
     await loop.resume()
   }
   checkSession(server, gateway, loop.messages)
-  const own = (items: readonly any[]): string[] => items.flatMap((item) => (item.id?.startsWith('msg_cited') || !['message', 'function_call', 'function_call_output', 'reasoning'].includes(item.type) ? [JSON.stringify(item)] : item.role === 'user' && Array.isArray(item.content) ? item.content.filter(({ type }: any) => type !== 'input_text').map((one: object) => JSON.stringify(one)) : []))
+  const own = (items: readonly any[]): string[] =>
+    items.flatMap((item) =>
+      item.id?.startsWith('msg_cited') || !['message', 'function_call', 'function_call_output', 'reasoning'].includes(item.type)
+        ? [JSON.stringify(item)]
+        : item.role === 'user' && Array.isArray(item.content)
+          ? item.content.filter(({ type }: any) => type !== 'input_text').map((one: object) => JSON.stringify(one))
+          : [],
+    )
   expect(own(server.requests.at(-1)!.body.input)).toEqual(own(loop.messages))
 })
 
 /** Turns in Gemini's format. */
 const PARTS: Record<string, Step[]> = {
-  'code that Google has run': [(n) => [raw({ executableCode: { language: 'PYTHON', code: words(`print ${n}`, 20) } }), raw({ codeExecutionResult: { outcome: 'OUTCOME_OK', output: words(`out ${n}`, 60) } }), shell(`run${n}`)]],
-  'a search that Google has run': [(n) => [raw({ toolCall: { toolType: 'GOOGLE_SEARCH_WEB', id: `g${n}`, args: { queries: [`q${n}`] } }, thoughtSignature: `s${n}` }), raw({ toolResponse: { toolType: 'GOOGLE_SEARCH_WEB', id: `g${n}`, response: { search_suggestions: words(`found ${n}`, 60) } }, thoughtSignature: `r${n}` }), shell(`search${n}`)]],
+  'code that Google has run': [
+    (n) => [
+      raw({ executableCode: { language: 'PYTHON', code: words(`print ${n}`, 20) } }),
+      raw({ codeExecutionResult: { outcome: 'OUTCOME_OK', output: words(`out ${n}`, 60) } }),
+      shell(`run${n}`),
+    ],
+  ],
+  'a search that Google has run': [
+    (n) => [
+      raw({ toolCall: { toolType: 'GOOGLE_SEARCH_WEB', id: `g${n}`, args: { queries: [`q${n}`] } }, thoughtSignature: `s${n}` }),
+      raw({
+        toolResponse: { toolType: 'GOOGLE_SEARCH_WEB', id: `g${n}`, response: { search_suggestions: words(`found ${n}`, 60) } },
+        thoughtSignature: `r${n}`,
+      }),
+      shell(`search${n}`),
+    ],
+  ],
   'a result with an image': [(n) => [n % 4 === 0 ? call('picture', { n }) : shell(`first${n}`)]],
 }
 
@@ -91,23 +194,44 @@ test.each([...Object.keys(PARTS), 'all of them'])('in Gemini’s contents: %s', 
   const server = await startModelServer(model(PARTS, ({ role }) => role === 'tool'))
   const { gateway } = await gatewayTo(server.url, { upstreams: { gemini: server.url } })
   const url = `${gateway.url.replace(/\/anthropic$/, '/gemini')}/v1beta/models/gemini-3.1-pro:generateContent`
-  const tools = [{ codeExecution: {} }, { functionDeclarations: ['shell', 'picture', 'mcp_context_activate'].map((name) => ({ name, parametersJsonSchema: { type: 'object' } })) }]
+  const tools = [
+    { codeExecution: {} },
+    { functionDeclarations: ['shell', 'picture', 'mcp_context_activate'].map((name) => ({ name, parametersJsonSchema: { type: 'object' } })) },
+  ]
   const contents: any[] = []
   const image = { inlineData: { mimeType: 'image/png', data: Buffer.from('png'.repeat(900)).toString('base64') } }
   const kinds = kind === 'all of them' ? Object.keys(PARTS) : [kind]
   for (let n = 0; n < TURNS; n += 1) {
-    contents.push({ role: 'user', parts: [{ fileData: { fileUri: `files/${n}`, mimeType: 'application/pdf' } }, { text: `turn ${n}: ${kinds[n % kinds.length]}` }] })
+    contents.push({
+      role: 'user',
+      parts: [{ fileData: { fileUri: `files/${n}`, mimeType: 'application/pdf' } }, { text: `turn ${n}: ${kinds[n % kinds.length]}` }],
+    })
     for (;;) {
-      const { status, text } = await ask(url, { headers: { ...JSON_TYPE, 'user-agent': 'GeminiCLI/0.61.0/gemini-3.1-pro (linux; x64)' }, body: JSON.stringify({ contents, tools }) })
+      const { status, text } = await ask(url, {
+        headers: { ...JSON_TYPE, 'user-agent': 'GeminiCLI/0.61.0/gemini-3.1-pro (linux; x64)' },
+        body: JSON.stringify({ contents, tools }),
+      })
       expect([status, text]).toEqual([200, expect.any(String)])
       const { parts } = JSON.parse(text).candidates[0].content
       contents.push({ role: 'model', parts })
       const calls = parts.flatMap(({ functionCall: one }: any) => (one === undefined ? [] : [one]))
       if (calls.length === 0) break
-      contents.push({ role: 'user', parts: calls.map(({ id, name, args }: any) => ({ functionResponse: { id, name, response: { output: long(args.command ?? `picture ${args.n}`) }, ...(name === 'picture' ? { parts: [image] } : {}) } })) })
+      contents.push({
+        role: 'user',
+        parts: calls.map(({ id, name, args }: any) => ({
+          functionResponse: { id, name, response: { output: long(args.command ?? `picture ${args.n}`) }, ...(name === 'picture' ? { parts: [image] } : {}) },
+        })),
+      })
     }
   }
   checkSession(server, gateway, contents)
-  const own = (all: readonly any[]): string[] => all.flatMap(({ parts }) => parts.flatMap((part: any) => (part.functionResponse !== undefined ? (part.functionResponse.parts ?? []) : part.text === undefined && part.functionCall === undefined ? [part] : []))).map((part) => JSON.stringify(part))
+  const own = (all: readonly any[]): string[] =>
+    all
+      .flatMap(({ parts }) =>
+        parts.flatMap((part: any) =>
+          part.functionResponse !== undefined ? (part.functionResponse.parts ?? []) : part.text === undefined && part.functionCall === undefined ? [part] : [],
+        ),
+      )
+      .map((part) => JSON.stringify(part))
   expect(own(server.requests.at(-1)!.body.contents)).toEqual(own(contents))
 })

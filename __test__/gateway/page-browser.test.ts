@@ -15,7 +15,16 @@ const PICTURES = process.env['CONTEXT_PICTURES']
 const focused = (name: string): string => `document.activeElement?.${name}`
 
 /** Commands that agents run: the names that people see. */
-const COMMANDS = ['npm test -- --run store', 'rg -n "retry" src', 'git diff --stat', 'cat src/store/journal.ts', 'sed -n 1,200p src/api/routes.ts', 'ls -la src', 'npx tsc --noEmit', 'cat package.json']
+const COMMANDS = [
+  'npm test -- --run store',
+  'rg -n "retry" src',
+  'git diff --stat',
+  'cat src/store/journal.ts',
+  'sed -n 1,200p src/api/routes.ts',
+  'ls -la src',
+  'npx tsc --noEmit',
+  'cat package.json',
+]
 
 /** A session with calls behind it. `isUsual`: outputs stay as long as they do by default. */
 async function used(calls: number, isUsual = false): Promise<{ gateway: Gateway; loop: AnthropicLoop }> {
@@ -26,7 +35,8 @@ async function used(calls: number, isUsual = false): Promise<{ gateway: Gateway;
   for (let n = 0; n < 8; n += 1) await other.call('Bash', { command: COMMANDS[n] }, long(`o${n}`, 60))
   const loop = new AnthropicLoop(gateway)
   await loop.prompt('The journal loses its last entry when the disk is full. Find out why, and fix it.')
-  for (let n = 0; n < calls; n += 1) await loop.call('Bash', { command: `${COMMANDS[n % COMMANDS.length]}${n < 8 ? '' : ` # ${n}`}` }, long(`n${n}`, 40 + (n % 7) * 30))
+  for (let n = 0; n < calls; n += 1)
+    await loop.call('Bash', { command: `${COMMANDS[n % COMMANDS.length]}${n < 8 ? '' : ` # ${n}`}` }, long(`n${n}`, 40 + (n % 7) * 30))
   return { gateway, loop }
 }
 
@@ -137,7 +147,9 @@ describe.skipIf(CHROMIUM === undefined)('in Chromium', () => {
     const sorted = frames.toSorted((one, other) => one - other)
     const at = (share: number): number => Math.round(sorted[Math.floor(share * sorted.length)] as number)
     const each = ((await busy()) - before) / 198
-    process.stderr.write(`200 calls on the page: ${each.toFixed(1)} ms of its main thread for each; ${frames.length} frames, median ${at(0.5)} ms, p99 ${at(0.99)} ms; ${tasks.length} long tasks, longest ${Math.round(Math.max(0, ...tasks))} ms\n`)
+    process.stderr.write(
+      `200 calls on the page: ${each.toFixed(1)} ms of its main thread for each; ${frames.length} frames, median ${at(0.5)} ms, p99 ${at(0.99)} ms; ${tasks.length} long tasks, longest ${Math.round(Math.max(0, ...tasks))} ms\n`,
+    )
     expect(each).toBeLessThan(20)
     expect(browser.errors).toEqual([])
   })

@@ -118,7 +118,9 @@ describe('the page', () => {
     expect(lists.sessions.order).toEqual(['claude-code:session-1'])
     expect(lists.sessions.rows['claude-code:session-1']).toContain('find &#60;b&#62;the&#60;/b&#62; bug')
     // Agent, age, the user's words, the folder's name and the name that commands take.
-    expect(lists.sessions.rows['claude-code:session-1']).toMatch(/<b>Claude Code<\/b> <time data-at="\d+">[\d:]+<\/time><span>find [^]* bug<\/span><small>[\w-]+, session, 31 calls/)
+    expect(lists.sessions.rows['claude-code:session-1']).toMatch(
+      /<b>Claude Code<\/b> <time data-at="\d+">[\d:]+<\/time><span>find [^]* bug<\/span><small>[\w-]+, session, 31 calls/,
+    )
     expect(regions.head).toContain('<code title="claude-code:session-1">claude-code:session</code>')
     expect(lists.calls.order).toEqual(Array.from({ length: 31 }, (_, n) => String(31 - n)))
     const { rolls, calls } = gateway.ledger.sessions[0]!
@@ -198,7 +200,12 @@ describe('actions of a person', () => {
     const after = server.requests.at(-1)!
     expect(after.messages.at(-1)!.json).toContain(JSON.stringify(long(name)).slice(1, -1))
     await loop.call('Bash', { command: 'cat again' }, 'short')
-    expect(server.requests.at(-1)!.messages.map(({ json }) => json).slice(0, after.messages.length)).toEqual(after.messages.map(({ json }) => json))
+    expect(
+      server.requests
+        .at(-1)!
+        .messages.map(({ json }) => json)
+        .slice(0, after.messages.length),
+    ).toEqual(after.messages.map(({ json }) => json))
 
     const whole = formed('in full', (await shown(gateway)).lists)
     expect(await said(gateway, 'pin', whole)).toMatch(/is pinned: it does not collapse\.$/)

@@ -35,7 +35,11 @@ describe('the words of each host', () => {
   })
 })
 
-const numbered = (text: string): string => text.split('\n').map((line, n) => `${n + 1}\t${line}`).join('\n')
+const numbered = (text: string): string =>
+  text
+    .split('\n')
+    .map((line, n) => `${n + 1}\t${line}`)
+    .join('\n')
 
 interface Reading {
   server: ModelServer
@@ -55,7 +59,17 @@ async function reading(lines = 120): Promise<Reading> {
   writeFileSync(path, `${long('a', lines)}\n`)
   await loop.prompt('start')
   await loop.call('Read', { file_path: path }, numbered(long('a', lines)))
-  return { server, gateway, loop, path, sent: () => server.requests.at(-1)!.messages.map(({ json }) => json).join('\n') }
+  return {
+    server,
+    gateway,
+    loop,
+    path,
+    sent: () =>
+      server.requests
+        .at(-1)!
+        .messages.map(({ json }) => json)
+        .join('\n'),
+  }
 }
 
 const UNCHANGED = Object.values(corpus.unchanged).flat()
@@ -82,7 +96,11 @@ describe('a read that the host answers itself', () => {
     const { server, gateway, loop, path, sent } = await reading()
     const sentence = UNCHANGED[0]!
     const id = await loop.call('Read', { file_path: path }, sentence)
-    const pointer = (): string => server.requests.at(-1)!.messages.flatMap(({ results }) => results).find((one) => one.id === id)!.text
+    const pointer = (): string =>
+      server.requests
+        .at(-1)!
+        .messages.flatMap(({ results }) => results)
+        .find((one) => one.id === id)!.text
     expect(pointer()).toBe(sentence)
     for (let n = 0; n < 40 && !/toolcall_ref id=\S+ tool=read/.test(sent()); n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
     const handle = /^It has collapsed: toolcall_ref id=(\S+) tool=read/m.exec(pointer())?.[1]
@@ -93,7 +111,12 @@ describe('a read that the host answers itself', () => {
     expect(pointer()).toBe(first)
     // One that comes after it has collapsed says so at once.
     await loop.call('Read', { file_path: path }, sentence)
-    expect(server.requests.at(-1)!.messages.flatMap(({ results }) => results).at(-1)!.text).toBe(first)
+    expect(
+      server.requests
+        .at(-1)!
+        .messages.flatMap(({ results }) => results)
+        .at(-1)!.text,
+    ).toBe(first)
     expect(server.problems).toEqual([])
   })
 

@@ -48,7 +48,14 @@ const CLAUDE: Agent = {
   window: 200_000,
   path: '/v1/messages',
   headers: { 'user-agent': 'claude-cli/2.1.331', 'x-api-key': 'sk', 'x-claude-code-session-id': 'one' },
-  body: (messages) => ({ model: 'claude-sonnet-4-5', max_tokens: 1000, stream: true, system: [{ type: 'text', text: 'You are a test.' }], tools: NAMES.map((name) => ({ name, description: name, input_schema: { type: 'object' } })), messages }),
+  body: (messages) => ({
+    model: 'claude-sonnet-4-5',
+    max_tokens: 1000,
+    stream: true,
+    system: [{ type: 'text', text: 'You are a test.' }],
+    tools: NAMES.map((name) => ({ name, description: name, input_schema: { type: 'object' } })),
+    messages,
+  }),
   said: (text) => ({ role: 'user', content: [{ type: 'text', text }] }),
   called: (id, name) => ({ role: 'assistant', content: [{ type: 'tool_use', id, name: 'Bash', input: { command: `cat ${name}` } }] }),
   returned: (id, output) => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: output }] }),
@@ -60,7 +67,13 @@ const CODEX: Agent = {
   window: 272_000,
   path: '/v1/responses',
   headers: { 'user-agent': 'codex_cli_rs/0.171.0', authorization: 'Bearer sk', session_id: 'one' },
-  body: (input) => ({ model: 'gpt-5.5', stream: true, instructions: 'You are a test.', tools: NAMES.map((name) => ({ type: 'function', name, description: name, parameters: { type: 'object' } })), input }),
+  body: (input) => ({
+    model: 'gpt-5.5',
+    stream: true,
+    instructions: 'You are a test.',
+    tools: NAMES.map((name) => ({ type: 'function', name, description: name, parameters: { type: 'object' } })),
+    input,
+  }),
   said: (text) => ({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }),
   called: (id, name) => ({ type: 'function_call', call_id: id, name: 'shell', arguments: JSON.stringify({ command: `cat ${name}` }) }),
   returned: (id, output) => ({ type: 'function_call_output', call_id: id, output }),
@@ -82,7 +95,12 @@ function modelOf(agent: Agent): Promise<ModelServer> {
 }
 
 /** Runs this many prompts of six calls; `at` gives the server's or gateway's address before each prompt. Returns the bill. */
-async function run(agent: Agent, server: ModelServer, prompts: number, at: (prompt: number) => Promise<string>): Promise<{ cost: number; longest: number; compactions: number }> {
+async function run(
+  agent: Agent,
+  server: ModelServer,
+  prompts: number,
+  at: (prompt: number) => Promise<string>,
+): Promise<{ cost: number; longest: number; compactions: number }> {
   const { limit, keep, stays, counts } = compactionOf(agent.name, agent.window)
   const prices = pricesOf(readName(agent.model))!
   const bill = { cost: 0, longest: 0, compactions: 0 }
@@ -117,7 +135,12 @@ async function run(agent: Agent, server: ModelServer, prompts: number, at: (prom
       const id = `call_${prompt}_${n}`
       if (n < CALLS - 1) messages.push(agent.called(id, id), agent.returned(id, long(id, 560)))
     }
-    messages.push({ role: 'assistant', ...(agent.name === 'codex' ? { type: 'message', content: [{ type: 'output_text', text: `answer ${prompt}` }] } : { content: [{ type: 'text', text: `answer ${prompt}` }] }) })
+    messages.push({
+      role: 'assistant',
+      ...(agent.name === 'codex'
+        ? { type: 'message', content: [{ type: 'output_text', text: `answer ${prompt}` }] }
+        : { content: [{ type: 'text', text: `answer ${prompt}` }] }),
+    })
   }
   return bill
 }
@@ -142,10 +165,19 @@ test.each<[string, Agent, number | undefined]>([
   })
   const plain = await run(agent, control, 15, async () => control.url)
   await gateway.close()
-  const calls = readFileSync(billsPath, 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line) as BilledCall)
-  const claimed = calls.reduce((sum, { billed, plain, summary, model }) => sum + plainCost(plain!, billed!, model) + (summary === undefined ? 0 : summaryCost(summary, model)) - inputCost(billed!, model), 0)
+  const calls = readFileSync(billsPath, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as BilledCall)
+  const claimed = calls.reduce(
+    (sum, { billed, plain, summary, model }) =>
+      sum + plainCost(plain!, billed!, model) + (summary === undefined ? 0 : summaryCost(summary, model)) - inputCost(billed!, model),
+    0,
+  )
   const saved = plain.cost - own.cost
-  process.stderr.write(`${name}: $${own.cost.toFixed(4)} beside $${plain.cost.toFixed(4)} (${plain.compactions} compactions, ${own.compactions} of ours); saved $${saved.toFixed(4)}, said $${claimed.toFixed(4)} (${((100 * claimed) / saved - 100).toFixed(2)} %)\n`)
+  process.stderr.write(
+    `${name}: $${own.cost.toFixed(4)} beside $${plain.cost.toFixed(4)} (${plain.compactions} compactions, ${own.compactions} of ours); saved $${saved.toFixed(4)}, said $${claimed.toFixed(4)} (${((100 * claimed) / saved - 100).toFixed(2)} %)\n`,
+  )
   expect(plain.compactions).toBeGreaterThan(0)
   expect(Math.max(...calls.map(({ plain }) => plain!.input + plain!.cacheRead + plain!.cacheWrite))).toBeLessThanOrEqual(agent.window)
   expect(Math.abs(claimed - saved)).toBeLessThan(0.02 * saved)
@@ -176,7 +208,11 @@ test.each([1, 2, 3, 4, 5, 6])('random conversations, seed %i: no request without
     // Now and then the host itself compacts, or changes something early.
     if (next() < 0.01) [messages, hidden] = [[], 0]
     else if (next() < 0.02 && messages.length > 0) messages[0] = { role: 'user', content: `changed ${call}` }
-    messages.push({ role: 'user', content: `prompt ${call}` }, { role: 'assistant', content: [{ type: 'tool_use', id: `c${call}` }] }, { role: 'user', content: [{ type: 'tool_result', tool_use_id: `c${call}`, content: 'x'.repeat(below(20_000)) }] })
+    messages.push(
+      { role: 'user', content: `prompt ${call}` },
+      { role: 'assistant', content: [{ type: 'tool_use', id: `c${call}` }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: `c${call}`, content: 'x'.repeat(below(20_000)) }] },
+    )
     const plainBytes = Buffer.byteLength(JSON.stringify(messages)) + 8000
     const hasRolled = next() < 0.1
     if (hasRolled) hidden = Math.floor(0.9 * plainBytes)
@@ -185,7 +221,23 @@ test.each([1, 2, 3, 4, 5, 6])('random conversations, seed %i: no request without
     const cacheRead = next() < 0.1 ? 0 : hasRolled ? Math.min(2000, own) : Math.min(before, own)
     const usage = { input: 0, cacheRead, cacheWrite: own - cacheRead, output: below(1000) }
     const at = 60_000 * call
-    const { plain, summary } = account.next({ messages: [...messages], systemTokens: 2000, model: 'm', plainBytes, sentBytes, isEdited: hidden > 0, hasRolled, ofHour: next() < 0.5 ? 0 : 1, at, lifetimeMs: 300_000, findsHead: true }, usage, rule)
+    const { plain, summary } = account.next(
+      {
+        messages: [...messages],
+        systemTokens: 2000,
+        model: 'm',
+        plainBytes,
+        sentBytes,
+        isEdited: hidden > 0,
+        hasRolled,
+        ofHour: next() < 0.5 ? 0 : 1,
+        at,
+        lifetimeMs: 300_000,
+        findsHead: true,
+      },
+      usage,
+      rule,
+    )
     before = own
     for (const tokens of [...Object.values(plain), ...Object.values(summary ?? {})]) expect(tokens).toBeGreaterThanOrEqual(0)
     expect(plain.input + plain.cacheRead + plain.cacheWrite).toBeLessThanOrEqual(rule.window)

@@ -40,12 +40,28 @@ function ledgerOf(plans: readonly boolean[]): BillLedger {
     const sender: Partial<Sender> = { host: 'claude-code', session: 'claude-code:s', ...(isPlan && { isPlan }) }
     const outcome = { status: 200, answered: { usage, transformations: [], recalls: [] }, refusal: undefined, isAborted: false, headMs: 1 }
     const sizes = { plainBytes: 2000, sentBytes: 1000, window: 0, lifetimeMs: 300_000 }
-    ledger.note({ request: { model: 'claude-opus-5-5', messages: [] } as unknown as ModelRequest, sender: sender as Sender, conversation: undefined, isAside: true, isHeldOut: false, isEdited: true, ...sizes, outcome: outcome as unknown as LedgerEntry['outcome'] })
+    ledger.note({
+      request: { model: 'claude-opus-5-5', messages: [] } as unknown as ModelRequest,
+      sender: sender as Sender,
+      conversation: undefined,
+      isAside: true,
+      isHeldOut: false,
+      isEdited: true,
+      ...sizes,
+      outcome: outcome as unknown as LedgerEntry['outcome'],
+    })
   }
   return ledger
 }
 
-const LOOK = { shares: [], outputs: [], contextTokens: 50_000, contextWindow: 200_000, held: undefined, changes: { changes: [], unchanged: 0, own: 0, sent: 0 } } as Look
+const LOOK = {
+  shares: [],
+  outputs: [],
+  contextTokens: 50_000,
+  contextWindow: 200_000,
+  held: undefined,
+  changes: { changes: [], unchanged: 0, own: 0, sent: 0 },
+} as Look
 
 test('a session on a plan is told in tokens, on each surface', () => {
   const ledger = ledgerOf([true, true])
@@ -67,7 +83,12 @@ test.each([[[false]], [[true, false]], [[false, true]]])('a session with calls t
 })
 
 test.each<[what: string, plans: readonly boolean[], last: RegExp, told: RegExp]>([
-  ['all calls on a plan', [true, true], /^total +1 +2 +10k +80 % +plan +20k +10k +50 %$/m, /^These calls were made on a plan at a flat rate, and count in tokens: saved 10k\s+tokens \(50 %\): sent 10k tokens, without pi-context-manager 20k tokens$/m],
+  [
+    'all calls on a plan',
+    [true, true],
+    /^total +1 +2 +10k +80 % +plan +20k +10k +50 %$/m,
+    /^These calls were made on a plan at a flat rate, and count in tokens: saved 10k\s+tokens \(50 %\): sent 10k tokens, without pi-context-manager 20k tokens$/m,
+  ],
   ['some of them', [true, false], /^total +1 +2 +10k +80 % +\$0\.01 +\$0\.01 /m, /^1 of 2 calls were made on a plan/m],
   ['none of them', [false, false], /^total +1 +2 +10k +80 % +\$0\.01 +\$0\.01 /m, /^(?![^]*on a plan)/],
 ])('usage with %s', async (_what, plans, last, told) => {

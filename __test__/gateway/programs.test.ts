@@ -35,9 +35,15 @@ describe.each([
   ['kilocode', 'kilo', 'KILO'],
   ['/usr/lib/node_modules/@kilocode/cli/bin/kilo', 'kilo', 'KILO'],
 ])('%s', (command, name, variables) => {
-  const config = (base: string): string => `{\n  // a comment with "quotes" and {braces\n  "provider": { "corp": { "options": { "baseURL": "${base}", }, }, }, /* the end */\n}`
+  const config = (base: string): string =>
+    `{\n  // a comment with "quotes" and {braces\n  "provider": { "corp": { "options": { "baseURL": "${base}", }, }, }, /* the end */\n}`
   const basesOf = ({ env }: Launch): Record<string, string> =>
-    Object.fromEntries(Object.entries(JSON.parse(env[`${variables}_CONFIG_CONTENT`]!).provider as Record<string, { options: { baseURL: string } }>).map(([key, { options }]) => [key, options.baseURL]))
+    Object.fromEntries(
+      Object.entries(JSON.parse(env[`${variables}_CONFIG_CONTENT`]!).provider as Record<string, { options: { baseURL: string } }>).map(([key, { options }]) => [
+        key,
+        options.baseURL,
+      ]),
+    )
 
   test.each([
     ['the home', `.config/${name}/${name}.jsonc`, {}],
@@ -51,15 +57,27 @@ describe.each([
   ])('an address in the configuration of %s leads through the gateway', (_, file, env) => {
     const found = launch(command, { [file]: config('https://corp.example/v1') }, env as Record<string, string>)
     expect(found.host).toBe(name)
-    expect(basesOf(found)).toEqual({ anthropic: `${gateway.url}/anthropic/v1`, openai: `${gateway.url}/openai`, corp: `${gateway.url}/https://corp.example/v1` })
+    expect(basesOf(found)).toEqual({
+      anthropic: `${gateway.url}/anthropic/v1`,
+      openai: `${gateway.url}/openai`,
+      corp: `${gateway.url}/https://corp.example/v1`,
+    })
   })
 
   test('the configuration nearer to the project wins, and other fields of the variable stay', () => {
     const given = '{"model":"m","mcp":{"own":{"type":"local"}},"provider":{"anthropic":{"options":{"apiKey":"k"}}}}'
-    const found = launch(command, { [`.config/${name}/${name}.json`]: config('https://far.example'), [`a/b/${name}.json`]: config('https://near.example') }, { [`${variables}_CONFIG_CONTENT`]: given })
+    const found = launch(
+      command,
+      { [`.config/${name}/${name}.json`]: config('https://far.example'), [`a/b/${name}.json`]: config('https://near.example') },
+      { [`${variables}_CONFIG_CONTENT`]: given },
+    )
     expect(basesOf(found)['corp']).toBe(`${gateway.url}/https://near.example`)
     const { model, mcp, provider } = JSON.parse(found.env[`${variables}_CONFIG_CONTENT`]!) as { model: string; mcp: object; provider: { anthropic: object } }
-    expect([model, Object.keys(mcp), provider.anthropic]).toEqual(['m', ['own', 'context'], { options: { apiKey: 'k', baseURL: `${gateway.url}/anthropic/v1` } }])
+    expect([model, Object.keys(mcp), provider.anthropic]).toEqual([
+      'm',
+      ['own', 'context'],
+      { options: { apiKey: 'k', baseURL: `${gateway.url}/anthropic/v1` } },
+    ])
   })
 
   test('a damaged file and an address that names a variable are left out', () => {
@@ -75,7 +93,9 @@ describe('the Copilot CLI', () => {
     const found = launch('copilot -p x', {}, OWN)
     expect(found).toMatchObject({ host: 'copilot', env: { COPILOT_PROVIDER_BASE_URL: `${gateway.url}/https://corp.example/v1` }, notes: [] })
     expect(found.args).toEqual(['--additional-mcp-config=@/tmp/F/mcp.json', '--allow-tool=context(activate)', '--allow-tool=context(search)', '-p', 'x'])
-    expect(JSON.parse(found.files['mcp.json']!)).toEqual({ mcpServers: { context: { type: 'http', url: gateway.mcpUrl, headers: { Authorization: 'Bearer S' }, tools: ['*'] } } })
+    expect(JSON.parse(found.files['mcp.json']!)).toEqual({
+      mcpServers: { context: { type: 'http', url: gateway.mcpUrl, headers: { Authorization: 'Bearer S' }, tools: ['*'] } },
+    })
     expect(launch('npx @github/copilot -p x', {}, OWN)).toMatchObject({ host: 'copilot', args: expect.arrayContaining(['@github/copilot', '-p']) as string[] })
   })
 
@@ -114,11 +134,23 @@ describe('Cline', () => {
     ['cline x', 'p.json', { CLINE_PROVIDER_SETTINGS_PATH: 'HOME/p.json' }],
   ])('%s with %s: addresses in the copy lead through the gateway', (command, path, env) => {
     const found = launch(command, { [path]: file() }, env as Record<string, string>)
-    expect(found).toMatchObject({ host: 'cline', args: ['x'], env: { CLINE_PROVIDER_SETTINGS_PATH: '/tmp/F/providers.json', CLINE_MCP_SETTINGS_PATH: '/tmp/F/mcp.json', CLINE_SESSION_BACKEND_MODE: 'local' } })
-    const { providers, ...rest } = JSON.parse(found.files['providers.json']!) as { providers: Record<string, { settings: { baseUrl?: string; apiKey?: string } }> }
+    expect(found).toMatchObject({
+      host: 'cline',
+      args: ['x'],
+      env: { CLINE_PROVIDER_SETTINGS_PATH: '/tmp/F/providers.json', CLINE_MCP_SETTINGS_PATH: '/tmp/F/mcp.json', CLINE_SESSION_BACKEND_MODE: 'local' },
+    })
+    const { providers, ...rest } = JSON.parse(found.files['providers.json']!) as {
+      providers: Record<string, { settings: { baseUrl?: string; apiKey?: string } }>
+    }
     expect(rest).toEqual({ version: 1, lastUsedProvider: 'openai-compatible' })
     const bases = Object.fromEntries(Object.entries(providers).map(([name, { settings }]) => [name, settings.baseUrl]))
-    expect(bases).toEqual({ 'openai-compatible': `${gateway.url}/https://corp.example/v1`, anthropic: `${gateway.url}/anthropic/v1`, 'openai-native': `${gateway.url}/openai`, cline: 'https://api.example', zai: undefined })
+    expect(bases).toEqual({
+      'openai-compatible': `${gateway.url}/https://corp.example/v1`,
+      anthropic: `${gateway.url}/anthropic/v1`,
+      'openai-native': `${gateway.url}/openai`,
+      cline: 'https://api.example',
+      zai: undefined,
+    })
     expect(providers['anthropic']!.settings.apiKey).toBe('k')
   })
 

@@ -10,7 +10,8 @@ import { AnthropicLoop, ask, gatewayTo, long } from './support.ts'
 afterEach(cleanUp)
 
 const go = [{ role: 'user', content: 'go' }]
-const canRecall = (tools: object[], messages: object[] = go, isConnected = false): boolean => readRequest('messages', { tools, messages }, isConnected)!.canRecall
+const canRecall = (tools: object[], messages: object[] = go, isConnected = false): boolean =>
+  readRequest('messages', { tools, messages }, isConnected)!.canRecall
 const named = (name: string): object => ({ name, description: name, input_schema: { type: 'object' } })
 const chat = (name: string): object => ({ type: 'function', function: { name } })
 const spaced = (name: string, tool: string): object => ({ type: 'namespace', name, tools: [{ type: 'function', name: tool }] })
@@ -32,16 +33,44 @@ describe('a declared tool', () => {
     expect(canRecall([named('Bash'), tool])).toBe(true)
   })
 
-  test.each([{ name: 'activate' }, chat('activate'), named('activate'), { name: 'activate', description: ' ', input_schema: { type: 'object', properties: {} } }])(
-    'that says nothing about itself is ours once a host has asked our server: %j',
-    (tool) => {
-      expect([false, true].map((isConnected) => canRecall([named('Bash'), tool], go, isConnected))).toEqual([false, true])
-    },
-  )
+  test.each([
+    { name: 'activate' },
+    chat('activate'),
+    named('activate'),
+    { name: 'activate', description: ' ', input_schema: { type: 'object', properties: {} } },
+  ])('that says nothing about itself is ours once a host has asked our server: %j', (tool) => {
+    expect([false, true].map((isConnected) => canRecall([named('Bash'), tool], go, isConnected))).toEqual([false, true])
+  })
 
   test.each([
-    ...['mcp__browser__tab_activate', 'conda-activate', 'my-context-activate', 'context-tab-activate', 'context7-activate', 'license.activate', 'deactivate', 'reactivate', 'Activate', 'activate_tab', 'mcp__context7__activate', 'mcp__my_context__activate', 'mcp__context__tab_activate', 'mcp__context__reactivate', 'context7_activate', 'my_context_activate', 'x.activate', '-activate', '_activate', 'mcp__context__search', 'search', ' activate', 'activate\n'].flatMap((name) => [named(name), chat(name)]),
-    ...['browser', 'context7', 'mcp__context7', 'my_context', 'mcp__my_context', 'contexts', 'mcp__contextual__', 'Context'].map((name) => spaced(name, 'activate')),
+    ...[
+      'mcp__browser__tab_activate',
+      'conda-activate',
+      'my-context-activate',
+      'context-tab-activate',
+      'context7-activate',
+      'license.activate',
+      'deactivate',
+      'reactivate',
+      'Activate',
+      'activate_tab',
+      'mcp__context7__activate',
+      'mcp__my_context__activate',
+      'mcp__context__tab_activate',
+      'mcp__context__reactivate',
+      'context7_activate',
+      'my_context_activate',
+      'x.activate',
+      '-activate',
+      '_activate',
+      'mcp__context__search',
+      'search',
+      ' activate',
+      'activate\n',
+    ].flatMap((name) => [named(name), chat(name)]),
+    ...['browser', 'context7', 'mcp__context7', 'my_context', 'mcp__my_context', 'contexts', 'mcp__contextual__', 'Context'].map((name) =>
+      spaced(name, 'activate'),
+    ),
     spaced('mcp__context', 'tab_activate'),
     { name: 'activate', description: 'Activate a license.', input_schema: { type: 'object', properties: { id: {}, key: {} } } },
     { name: 'activate', description: 'Activate a virtual environment.' },
@@ -57,7 +86,12 @@ describe('a declared tool', () => {
 describe('a tool of ours that is loaded later', () => {
   const ours = { ...named('mcp__context__activate'), defer_loading: true }
 
-  test.each([named('ToolSearch'), { type: 'tool_search_tool_regex_20251119', name: 'tool_search_tool_regex' }, { type: 'tool_search_tool_bm25_20251119', name: 'tool_search_tool_bm25' }, { type: 'tool_search' }])('can be called where the model can look it up: %j', (loader) => {
+  test.each([
+    named('ToolSearch'),
+    { type: 'tool_search_tool_regex_20251119', name: 'tool_search_tool_regex' },
+    { type: 'tool_search_tool_bm25_20251119', name: 'tool_search_tool_bm25' },
+    { type: 'tool_search' },
+  ])('can be called where the model can look it up: %j', (loader) => {
     expect(canRecall([loader, ours])).toBe(true)
   })
 
@@ -68,25 +102,67 @@ describe('a tool of ours that is loaded later', () => {
 
 test('a tool that is loaded later counts once a result refers to it', () => {
   const late = { ...named('late'), description: 'x'.repeat(4_000), defer_loading: true }
-  const referring = [...go, { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'ToolSearch', input: {} }] }, { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: [{ type: 'tool_reference', tool_name: 'late' }] }] }]
-  const found = [...go, { role: 'assistant', content: [{ type: 'server_tool_use', id: 's', name: 'tool_search_tool_regex', input: {} }, { type: 'tool_search_tool_result', tool_use_id: 's', content: { type: 'tool_search_tool_search_result', tool_references: [{ type: 'tool_reference', tool_name: 'late' }] } }] }, ...go]
+  const referring = [
+    ...go,
+    { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'ToolSearch', input: {} }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: [{ type: 'tool_reference', tool_name: 'late' }] }] },
+  ]
+  const found = [
+    ...go,
+    {
+      role: 'assistant',
+      content: [
+        { type: 'server_tool_use', id: 's', name: 'tool_search_tool_regex', input: {} },
+        {
+          type: 'tool_search_tool_result',
+          tool_use_id: 's',
+          content: { type: 'tool_search_tool_search_result', tool_references: [{ type: 'tool_reference', tool_name: 'late' }] },
+        },
+      ],
+    },
+    ...go,
+  ]
   const tokens = [go, referring, found].map((messages) => readRequest('messages', { tools: [named('ToolSearch'), late], messages })!.systemTokens)
   expect(tokens.map((one) => one > 1_000)).toEqual([false, true, true])
 })
 
-const NAMES = ['mcp__context__activate', 'mcp__context__', 'mcp__context', 'activate', RECALL_DESCRIPTION, 'toolcall_ref id=0123abcd', 'mcp__context7__resolve-library-id\nmcp__context7__query-docs']
+const NAMES = [
+  'mcp__context__activate',
+  'mcp__context__',
+  'mcp__context',
+  'activate',
+  RECALL_DESCRIPTION,
+  'toolcall_ref id=0123abcd',
+  'mcp__context7__resolve-library-id\nmcp__context7__query-docs',
+]
 const result = (text: string): object => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: [{ type: 'text', text }] }] })
 
 describe('a text', () => {
   test.each(NAMES)('of anyone decides nothing without a tool that loads others: %j', (text) => {
-    const first = { role: 'user', content: [{ type: 'text', text: 'go' }, { type: 'text', text: `<system-reminder>\n${text}\n</system-reminder>` }] }
-    const messages = [first, { role: 'system', content: text }, { role: 'developer', content: text }, { role: 'assistant', content: text }, result(text), { role: 'tool', content: text }]
+    const first = {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'go' },
+        { type: 'text', text: `<system-reminder>\n${text}\n</system-reminder>` },
+      ],
+    }
+    const messages = [
+      first,
+      { role: 'system', content: text },
+      { role: 'developer', content: text },
+      { role: 'assistant', content: text },
+      result(text),
+      { role: 'tool', content: text },
+    ]
     for (const isConnected of [false, true]) expect(canRecall([named('Bash')], messages, isConnected)).toBe(false)
     expect(readRequest('messages', { system: text, tools: [named('Bash'), { name: 'x', description: text }], messages: go }, true)!.canRecall).toBe(false)
   })
 
   const listing = 'The following deferred tools are now available via ToolSearch:\nWebFetch\nmcp__context__activate\nmcp__context__search'
-  const search = { type: 'tool_search', description: '# Tool discovery\n\nYou have access to tools from the following sources:\n- context: ours\n- context7\nSome of the tools' }
+  const search = {
+    type: 'tool_search',
+    description: '# Tool discovery\n\nYou have access to tools from the following sources:\n- context: ours\n- context7\nSome of the tools',
+  }
   test.each([
     ['a list in a message', [named('ToolSearch')], [{ role: 'user', content: `<system-reminder>\n${listing}` }, ...go], [], true],
     ['a list in the system prompt', [chat('tool_search')], go, listing, true],
@@ -96,10 +172,13 @@ describe('a text', () => {
     ['a list of other sources', [{ ...search, description: search.description.replace('- context:', '- contexts:') }], go, [], false],
     ['a result that shows a list', [named('ToolSearch')], [...go, { role: 'assistant', content: 'x' }, result(listing)], [], false],
     ['a prompt behind an answer', [named('ToolSearch')], [...go, { role: 'assistant', content: 'x' }, { role: 'user', content: listing }], [], false],
-  ] as [string, object[], object[], unknown, boolean][])('of tools that can be loaded counts once the host has asked our server: %s', (_, tools, messages, system, wanted) => {
-    const read = (isConnected: boolean): boolean => readRequest('messages', { system, tools, messages }, isConnected)!.canRecall
-    expect([read(false), read(true)]).toEqual([false, wanted])
-  })
+  ] as [string, object[], object[], unknown, boolean][])(
+    'of tools that can be loaded counts once the host has asked our server: %s',
+    (_, tools, messages, system, wanted) => {
+      const read = (isConnected: boolean): boolean => readRequest('messages', { system, tools, messages }, isConnected)!.canRecall
+      expect([read(false), read(true)]).toEqual([false, wanted])
+    },
+  )
 })
 
 test('a tool that the conversation has loaded counts', () => {
@@ -129,9 +208,19 @@ test('through the gateway nothing collapses beside tools and texts that look lik
   const server = await startModelServer(() => 'ok')
   const { gateway } = await gatewayTo(server.url)
   const loop = new AnthropicLoop(gateway)
-  loop.tools = [...loop.tools.slice(0, 3), ...SIMILAR.map(named), { name: 'activate', description: 'Activates a license.', input_schema: { type: 'object', properties: { id: {} } } }]
+  loop.tools = [
+    ...loop.tools.slice(0, 3),
+    ...SIMILAR.map(named),
+    { name: 'activate', description: 'Activates a license.', input_schema: { type: 'object', properties: { id: {} } } },
+  ]
   const names = 'mcp__context__activate mcp__context__ toolcall_ref id=12345678'
-  loop.messages.push({ role: 'user', content: [{ type: 'text', text: `<system-reminder>\ndeferred: mcp__context7__query-docs, ${names}</system-reminder>` }, { type: 'text', text: names }] })
+  loop.messages.push({
+    role: 'user',
+    content: [
+      { type: 'text', text: `<system-reminder>\ndeferred: mcp__context7__query-docs, ${names}</system-reminder>` },
+      { type: 'text', text: names },
+    ],
+  })
   const wanted: string[] = []
   for (let n = 0; n < 20; n += 1) {
     const text = `${names}\n${long(`n${n}`)}`
@@ -148,7 +237,12 @@ test('a host whose model loads our tool later: outputs collapse once it has aske
   const { gateway } = await gatewayTo(server.url)
   const loop = new AnthropicLoop(gateway)
   loop.tools = [...loop.tools.slice(0, 3), named('ToolSearch')]
-  loop.messages.push({ role: 'user', content: [{ type: 'text', text: '<system-reminder>\nThe following deferred tools are now available via ToolSearch:\nmcp__context__activate\n</system-reminder>' }] })
+  loop.messages.push({
+    role: 'user',
+    content: [
+      { type: 'text', text: '<system-reminder>\nThe following deferred tools are now available via ToolSearch:\nmcp__context__activate\n</system-reminder>' },
+    ],
+  })
   const sent = (): string => server.requests.at(-1)!.raw.toString()
   for (let n = 0; n < 12; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
   expect(sent()).not.toContain('toolcall_ref')

@@ -17,7 +17,14 @@ const LIMIT_MS = 120_000
 
 /** The call of a number: its arguments have one long text at the top and one further down, and both collapse. */
 const call = (n: number): Step => ({
-  calls: [{ id: `call_${n}`, name: 'write', args: { path: `/nowhere/${n}.txt`, content: long(`content ${n}`, 30), edits: [{ newText: long(`deep ${n}`, 12) }] }, output: `wrote ${n}\n${long(`n${n}`, 50)}` }],
+  calls: [
+    {
+      id: `call_${n}`,
+      name: 'write',
+      args: { path: `/nowhere/${n}.txt`, content: long(`content ${n}`, 30), edits: [{ newText: long(`deep ${n}`, 12) }] },
+      output: `wrote ${n}\n${long(`n${n}`, 50)}`,
+    },
+  ],
 })
 
 /** The IDs of references, lines and marks in a body. */
@@ -94,7 +101,10 @@ test.each(Object.keys(WIRES) as (keyof typeof WIRES)[])('%s', async (format) => 
   for (const isRestarted of [false, true]) {
     if (isRestarted) await host.start()
     for (const share of [0.8, 0.45]) {
-      const fork = steps.slice(0, steps.findIndex((step, at) => at > share * steps.length && 'user' in step))
+      const fork = steps.slice(
+        0,
+        steps.findIndex((step, at) => at > share * steps.length && 'user' in step),
+      )
       // Going back in the same session, and in a new one that begins with the same messages.
       for (const session of ['first', `fork ${share} ${isRestarted}`]) {
         const before = host.named

@@ -39,7 +39,14 @@ const ROUTERS: Router[] = [
     behindGateway: '/openai/v1/chat/completions',
     start(address, home, port) {
       mkdirSync(join(home, '.claude-code-router'))
-      const config = { LOG: false, HOST: '127.0.0.1', PORT: port, NON_INTERACTIVE_MODE: true, Providers: [{ name: 'rig', api_base_url: address, api_key: 'sk-router', models: [MODEL] }], Router: { default: `rig,${MODEL}` } }
+      const config = {
+        LOG: false,
+        HOST: '127.0.0.1',
+        PORT: port,
+        NON_INTERACTIVE_MODE: true,
+        Providers: [{ name: 'rig', api_base_url: address, api_key: 'sk-router', models: [MODEL] }],
+        Router: { default: `rig,${MODEL}` },
+      }
       writeFileSync(join(home, '.claude-code-router', 'config.json'), JSON.stringify(config))
       const { node } = findRuntime()
       return spawn(node, [this.program!, 'start'], { cwd: home, env: { HOME: home, PATH: dirname(node) }, stdio: 'ignore' })
@@ -53,7 +60,13 @@ const ROUTERS: Router[] = [
     start(address, home, port) {
       const config = { model_list: [{ model_name: MODEL, litellm_params: { model: `anthropic/${MODEL}`, api_base: address, api_key: 'sk-router' } }] }
       writeFileSync(join(home, 'config.yaml'), JSON.stringify(config))
-      const env = { HOME: home, PATH: `${dirname(this.program!)}:${process.env['PATH'] ?? ''}`, LITELLM_LOCAL_MODEL_COST_MAP: 'True', LITELLM_TELEMETRY: 'False', LITELLM_MASTER_KEY: 'sk-secret' }
+      const env = {
+        HOME: home,
+        PATH: `${dirname(this.program!)}:${process.env['PATH'] ?? ''}`,
+        LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+        LITELLM_TELEMETRY: 'False',
+        LITELLM_MASTER_KEY: 'sk-secret',
+      }
       return spawn(this.program!, ['--config', 'config.yaml', '--host', '127.0.0.1', '--port', String(port)], { cwd: home, env, stdio: 'ignore' })
     },
   },
@@ -112,10 +125,16 @@ for (const router of ROUTERS) {
       const [session] = gateway.ledger.sessions
       expect(breaks).toBeLessThanOrEqual(session!.rolls.length)
       // Only before the router does the gateway know the agent and its session.
-      expect([gateway.ledger.sessions.length, session!.session === 'claude-code:session-1', session!.host]).toEqual([1, isBehind, isBehind ? 'claude-code' : 'agent'])
+      expect([gateway.ledger.sessions.length, session!.session === 'claude-code:session-1', session!.host]).toEqual([
+        1,
+        isBehind,
+        isBehind ? 'claude-code' : 'agent',
+      ])
       const [, id] = /toolcall_ref id=(\w+)/.exec(messages.map(({ text }) => text).join('\n'))!
       expect(await callTool(gateway, 'activate', { id })).toContain('line 119 of an output')
-      process.stderr.write(`${router.name} ${order}: ${raw.length} of ${JSON.stringify(loop.messages).length} characters, ${session!.rolls.length} rolls, ${breaks} breaks\n`)
+      process.stderr.write(
+        `${router.name} ${order}: ${raw.length} of ${JSON.stringify(loop.messages).length} characters, ${session!.rolls.length} rolls, ${breaks} breaks\n`,
+      )
     })
   })
 }

@@ -50,10 +50,12 @@ describe('a target reaches the upstream as the client has written it', () => {
     '/v1/files/.a/..b/c.',
     '/v1/models/gemini%2F1:countTokens?key=a+b',
     '/v1/files?a#b?c',
-    '/v1/messages?beta=true&x=\'',
+    "/v1/messages?beta=true&x='",
     '/v1/responses?api-version="1"',
   ]
-  test.each(TARGETS.flatMap((written) => ['/openai', '/anthropic', '', '/URL', '/tok/openai'].map((before) => [`${before}${written}`, before, written] as const)))('%s', async (_name, before, written) => {
+  test.each(
+    TARGETS.flatMap((written) => ['/openai', '/anthropic', '', '/URL', '/tok/openai'].map((before) => [`${before}${written}`, before, written] as const)),
+  )('%s', async (_name, before, written) => {
     const { url, seen } = await upstream((_, response) => response.end('{}'))
     const { gateway } = await gatewayTo(url, { upstreams: { anthropic: url, openai: url }, ...(before.startsWith('/tok') && { token: 'tok' }) })
     const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
@@ -68,7 +70,7 @@ describe('a target reaches the upstream as the client has written it', () => {
 
   test.each([
     ['/openai/a/../b', '/b'],
-    ['/openai/a/./b/%2E%2e/c?d=\'', '/a/c?d=\''],
+    ["/openai/a/./b/%2E%2e/c?d='", "/a/c?d='"],
     ['/openai/a\\..\\b', '/b'],
     ['/openai/a/..', '/'],
   ])('but %s is resolved to %s', (url, expected) => {
@@ -80,7 +82,7 @@ describe('a target reaches the upstream as the client has written it', () => {
     ['http://h/caf\u{e9}', '/caf%C3%A9'],
     ['http://h/\u{1f600}/a b/', '/%F0%9F%98%80/a%20b'],
   ])('the path of the upstream %s is written as in a URL', (base, above) => {
-    const route = routeOf('/openai/a\'b', {}, { anthropic: 'http://h', openai: base }, undefined)
+    const route = routeOf("/openai/a'b", {}, { anthropic: 'http://h', openai: base }, undefined)
     expect(route.kind === 'upstream' ? route.path : undefined).toBe(`${above}/a'b`)
   })
 })

@@ -158,7 +158,10 @@ describe('programs', () => {
 
   test("Claude Code: the user's own choice of that line stays", () => {
     const local = { ANTHROPIC_BASE_URL: 'http://127.0.0.1:9931' }
-    expect(launch('claude', [], { ...local, CLAUDE_CODE_ATTRIBUTION_HEADER: '1' })).toMatchObject({ env: { ANTHROPIC_BASE_URL: `${gateway.url}/anthropic` }, notes: [] })
+    expect(launch('claude', [], { ...local, CLAUDE_CODE_ATTRIBUTION_HEADER: '1' })).toMatchObject({
+      env: { ANTHROPIC_BASE_URL: `${gateway.url}/anthropic` },
+      notes: [],
+    })
     const config = folder()
     writeFileSync(join(config, 'settings.json'), '{"env":{"CLAUDE_CODE_ATTRIBUTION_HEADER":"1"}}')
     expect(launch('claude', [], { ...local, CLAUDE_CONFIG_DIR: config }).env['CLAUDE_CODE_ATTRIBUTION_HEADER']).toBeUndefined()
@@ -188,7 +191,10 @@ describe('programs', () => {
 
   test('a launcher is looked through', () => {
     expect(launch('npx', ['@openai/codex', 'exec']).args[0]).toBe('@openai/codex')
-    expect(launch('node', ['/x/@qwen-code/qwen-code/cli.js', '-p', 'x'])).toMatchObject({ host: 'qwen-code', args: ['/x/@qwen-code/qwen-code/cli.js', '-p', 'x'] })
+    expect(launch('node', ['/x/@qwen-code/qwen-code/cli.js', '-p', 'x'])).toMatchObject({
+      host: 'qwen-code',
+      args: ['/x/@qwen-code/qwen-code/cli.js', '-p', 'x'],
+    })
     expect(launch('aider', ['x']).host).toBe('agent')
   })
 })
@@ -198,10 +204,17 @@ test('MCP client of the SDK finds the tools and brings an output back', async ()
   const { gateway } = await gatewayTo(server.url)
   const loop = new AnthropicLoop(gateway)
   for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
-  const [id] = [...server.requests.at(-1)!.raw.toString().matchAll(/toolcall_ref id=([0-9a-f]+)/g)].map((found) => found[1])
+  const [id] = [
+    ...server.requests
+      .at(-1)!
+      .raw.toString()
+      .matchAll(/toolcall_ref id=([0-9a-f]+)/g),
+  ].map((found) => found[1])
   const client = new Client({ name: 'test', version: '1' })
   onCleanUp(() => client.close())
-  await client.connect(new StreamableHTTPClientTransport(new URL(gateway.mcpUrl), { requestInit: { headers: { authorization: `Bearer ${gateway.secret}` } } }) as never)
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(gateway.mcpUrl), { requestInit: { headers: { authorization: `Bearer ${gateway.secret}` } } }) as never,
+  )
   expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['activate', 'search'])
   const got = (await client.callTool({ name: 'activate', arguments: { id } })) as { content: { text: string }[] }
   const name = /^(n\d+) /.exec(got.content[0]!.text)?.[1]

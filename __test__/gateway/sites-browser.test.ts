@@ -16,11 +16,35 @@ async function site(): Promise<{ port: number; asked: string[] }> {
   const server = createServer((request, response) => {
     const path = (request.url ?? '').split('?')[0] as string
     asked.push(path)
-    const type = path.endsWith('.js') ? 'text/javascript' : path.endsWith('.svg') ? 'image/svg+xml' : path.endsWith('.events') ? 'text/event-stream' : path.endsWith('.css') ? 'text/css' : 'text/html'
-    const open = { 'access-control-allow-origin': '*', 'access-control-allow-headers': '*', 'service-worker-allowed': '/', 'set-cookie': 'planted=1; Path=/', 'cross-origin-resource-policy': 'cross-origin' }
+    const type = path.endsWith('.js')
+      ? 'text/javascript'
+      : path.endsWith('.svg')
+        ? 'image/svg+xml'
+        : path.endsWith('.events')
+          ? 'text/event-stream'
+          : path.endsWith('.css')
+            ? 'text/css'
+            : 'text/html'
+    const open = {
+      'access-control-allow-origin': '*',
+      'access-control-allow-headers': '*',
+      'service-worker-allowed': '/',
+      'set-cookie': 'planted=1; Path=/',
+      'cross-origin-resource-policy': 'cross-origin',
+    }
     response.writeHead(200, { 'content-type': type, ...open })
     const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
-    response.end(type === 'text/html' ? '<title>site</title><link rel="icon" href="data:,"><body>site</body>' : type === 'image/svg+xml' ? svg : type === 'text/event-stream' ? 'data: 1\n\n' : type === 'text/css' ? '' : 'self.ran = true')
+    response.end(
+      type === 'text/html'
+        ? '<title>site</title><link rel="icon" href="data:,"><body>site</body>'
+        : type === 'image/svg+xml'
+          ? svg
+          : type === 'text/event-stream'
+            ? 'data: 1\n\n'
+            : type === 'text/css'
+              ? ''
+              : 'self.ran = true',
+    )
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -37,23 +61,57 @@ const ATTEMPTS: [name: string, attempt: (address: string) => string][] = [
   ['fetch without CORS', (to) => `fetch('${to}/a', { mode: 'no-cors' }).then(() => false)`],
   ['fetch with a body', (to) => `fetch('${to}/a', { method: 'POST', mode: 'no-cors', body: '{}' }).then(() => false)`],
   ['fetch with a preflight', (to) => `fetch('${to}/a', { method: 'PUT', headers: { 'x-api-key': 'k' }, body: '{}' }).then(() => true)`],
-  ['XMLHttpRequest', (to) => `new Promise((done) => { const x = new XMLHttpRequest(); x.onload = () => done(true); x.onerror = () => done(false); x.open('GET', '${to}/a'); x.send() })`],
+  [
+    'XMLHttpRequest',
+    (to) =>
+      `new Promise((done) => { const x = new XMLHttpRequest(); x.onload = () => done(true); x.onerror = () => done(false); x.open('GET', '${to}/a'); x.send() })`,
+  ],
   ['beacon', (to) => `(navigator.sendBeacon('${to}/a', 'x'), false)`],
   ['image', (to) => `new Promise((done) => { const i = new Image(); i.onload = () => done(true); i.onerror = () => done(false); i.src = '${to}/a.svg' })`],
-  ['script', (to) => `new Promise((done) => { const s = document.createElement('script'); s.onload = () => done(true); s.onerror = () => done(false); s.src = '${to}/a.js'; document.body.append(s) })`],
+  [
+    'script',
+    (to) =>
+      `new Promise((done) => { const s = document.createElement('script'); s.onload = () => done(true); s.onerror = () => done(false); s.src = '${to}/a.js'; document.body.append(s) })`,
+  ],
   ['module', (to) => `import('${to}/m.js').then(() => true)`],
-  ['style', (to) => `new Promise((done) => { const s = document.createElement('link'); s.rel = 'stylesheet'; s.onload = () => done(true); s.onerror = () => done(false); s.href = '${to}/a.css'; document.body.append(s) })`],
-  ['worker', (to) => `new Promise((done) => { const w = new Worker(URL.createObjectURL(new Blob(["try { importScripts('${to}/w.js'); postMessage(self.ran === true) } catch { postMessage(false) }"]))); w.onmessage = ({ data }) => done(data); w.onerror = () => done(false) })`],
-  ['frame', (to) => `new Promise((done) => { const f = document.createElement('iframe'); f.onload = () => done(false); f.src = '${to}/frame.html'; document.body.append(f) })`],
-  ['events', (to) => `new Promise((done) => { const e = new EventSource('${to}/a.events'); e.onmessage = () => done(true); e.onerror = () => { e.close(); done(false) } })`],
-  ['WebSocket', (to) => `new Promise((done) => { const s = new WebSocket('${to.replace(/^http/, 'ws')}/a'); s.onopen = () => done(true); s.onerror = () => done(false) })`],
-  ['object', (to) => `new Promise((done) => { const o = document.createElement('object'); o.onload = () => done(false); o.onerror = () => done(false); o.data = '${to}/object.html'; document.body.append(o) })`],
+  [
+    'style',
+    (to) =>
+      `new Promise((done) => { const s = document.createElement('link'); s.rel = 'stylesheet'; s.onload = () => done(true); s.onerror = () => done(false); s.href = '${to}/a.css'; document.body.append(s) })`,
+  ],
+  [
+    'worker',
+    (to) =>
+      `new Promise((done) => { const w = new Worker(URL.createObjectURL(new Blob(["try { importScripts('${to}/w.js'); postMessage(self.ran === true) } catch { postMessage(false) }"]))); w.onmessage = ({ data }) => done(data); w.onerror = () => done(false) })`,
+  ],
+  [
+    'frame',
+    (to) =>
+      `new Promise((done) => { const f = document.createElement('iframe'); f.onload = () => done(false); f.src = '${to}/frame.html'; document.body.append(f) })`,
+  ],
+  [
+    'events',
+    (to) =>
+      `new Promise((done) => { const e = new EventSource('${to}/a.events'); e.onmessage = () => done(true); e.onerror = () => { e.close(); done(false) } })`,
+  ],
+  [
+    'WebSocket',
+    (to) => `new Promise((done) => { const s = new WebSocket('${to.replace(/^http/, 'ws')}/a'); s.onopen = () => done(true); s.onerror = () => done(false) })`,
+  ],
+  [
+    'object',
+    (to) =>
+      `new Promise((done) => { const o = document.createElement('object'); o.onload = () => done(false); o.onerror = () => done(false); o.data = '${to}/object.html'; document.body.append(o) })`,
+  ],
 ]
 
 /** Ways to send a window to an address. */
 const GOES: ((address: string) => string)[] = [
   (address) => `location.href = '${address}'`,
-  ...['GET', 'POST'].map((method) => (address: string) => `(() => { const form = document.createElement('form'); form.method = '${method}'; form.action = '${address}'; form.enctype = 'text/plain'; document.documentElement.append(form); form.submit() })()`),
+  ...['GET', 'POST'].map(
+    (method) => (address: string) =>
+      `(() => { const form = document.createElement('form'); form.method = '${method}'; form.action = '${address}'; form.enctype = 'text/plain'; document.documentElement.append(form); form.submit() })()`,
+  ),
 ]
 
 /** Addresses that would lead the gateway to the site, as an upstream. */
@@ -78,7 +136,8 @@ describe.skipIf(CHROMIUM === undefined)('in Chromium', () => {
       }
       asked.length = 0
       for (const address of through(gateway, port)) {
-        for (const [what, attempt] of ATTEMPTS) expect([what, await browser.value(`Promise.resolve(${attempt(address)}).catch(() => false)`)]).toEqual([what, false])
+        for (const [what, attempt] of ATTEMPTS)
+          expect([what, await browser.value(`Promise.resolve(${attempt(address)}).catch(() => false)`)]).toEqual([what, false])
       }
       // A request that is served after all of these; a beacon does not say when it has arrived.
       await ask(`${gateway.url}/v1/last`, { method: 'GET' })
@@ -103,7 +162,9 @@ describe.skipIf(CHROMIUM === undefined)('in Chromium', () => {
         expect(await browser.value('location.href')).toMatch(/^http:.*\/s\/x\.html\??$/)
         expect(await browser.value('document.title')).not.toBe('site')
       }
-      expect(await browser.value(`navigator.serviceWorker.register('${address}/sw.js', { scope: '/' }).then(() => 'registered', () => 'refused')`)).toBe('refused')
+      expect(await browser.value(`navigator.serviceWorker.register('${address}/sw.js', { scope: '/' }).then(() => 'registered', () => 'refused')`)).toBe(
+        'refused',
+      )
       expect(asked).toEqual([])
     }
     await browser.open(gateway.pageUrl as string)

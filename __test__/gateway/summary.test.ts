@@ -44,14 +44,54 @@ function ledgerOf(calls: readonly Call[], rolls = 0): BillLedger {
 test.each<[string, BillLedger, string[]]>([
   ['no request', ledgerOf([]), []],
   ['nothing saved', ledgerOf([{ input: 100 }]), ['1 request of Claude Code, 0 rolls; nothing was saved, because nothing was worth collapsing']],
-  ['a saving', ledgerOf([{ input: 100_000 }, { input: 100_000, times: 2 }], 1), ['2 requests of Claude Code, 1 roll; saved $0.40 (33 %): paid $0.80, without pi-context-manager $1.20 (estimated)']],
-  ['a loss', ledgerOf([{ input: 100_000, times: 0.5 }], 2), ['1 request of Claude Code, 2 rolls; cost $0.20 more (100 %): paid $0.40, without pi-context-manager $0.20 (estimated)']],
-  ['a roll that has made up for itself', ledgerOf([{ input: 100_000 }], 1), ['1 request of Claude Code, 1 roll; saved $0.00 (0 %): paid $0.40, without pi-context-manager $0.40 (estimated)']],
+  [
+    'a saving',
+    ledgerOf([{ input: 100_000 }, { input: 100_000, times: 2 }], 1),
+    ['2 requests of Claude Code, 1 roll; saved $0.40 (33 %): paid $0.80, without pi-context-manager $1.20 (estimated)'],
+  ],
+  [
+    'a loss',
+    ledgerOf([{ input: 100_000, times: 0.5 }], 2),
+    ['1 request of Claude Code, 2 rolls; cost $0.20 more (100 %): paid $0.40, without pi-context-manager $0.20 (estimated)'],
+  ],
+  [
+    'a roll that has made up for itself',
+    ledgerOf([{ input: 100_000 }], 1),
+    ['1 request of Claude Code, 1 roll; saved $0.00 (0 %): paid $0.40, without pi-context-manager $0.40 (estimated)'],
+  ],
   ['a model without prices', ledgerOf([{ model: 'of-no-list', input: 100_000, times: 2 }], 1), ['1 request of Claude Code, 1 roll; saved 50 % (estimated)']],
-  ['a lifetime of the cache that has saved something', ledgerOf([{ input: 100_000, lifetime: { why: 'an hour', savedTokens: 0 } }, { input: 100_000, times: 2, lifetime: { why: 'five minutes', savedTokens: 12_345 } }], 1), ['2 requests of Claude Code, 1 roll; saved $0.40 (33 %): paid $0.80, without pi-context-manager $1.20 (estimated)', "the cache's lifetime: five minutes; that has saved about 12k fresh tokens so far"]],
-  ['a lifetime of the cache that has cost more', ledgerOf([{ input: 100_000, times: 2, lifetime: { why: 'an hour', savedTokens: -900 } }], 1), ['1 request of Claude Code, 1 roll; saved $0.40 (50 %): paid $0.40, without pi-context-manager $0.80 (estimated)', "the cache's lifetime: an hour; that has cost about 900 fresh tokens more so far"]],
-  ['a lifetime of the cache that has changed nothing', ledgerOf([{ input: 100, lifetime: { why: 'an hour', savedTokens: 0.2 } }]), ['1 request of Claude Code, 0 rolls; nothing was saved, because nothing was worth collapsing']],
-  ['answers that count nothing', ledgerOf([{}, {}]), ['2 requests of Claude Code, 0 rolls; the answers reported no token counts, so what was saved is not known']],
+  [
+    'a lifetime of the cache that has saved something',
+    ledgerOf(
+      [
+        { input: 100_000, lifetime: { why: 'an hour', savedTokens: 0 } },
+        { input: 100_000, times: 2, lifetime: { why: 'five minutes', savedTokens: 12_345 } },
+      ],
+      1,
+    ),
+    [
+      '2 requests of Claude Code, 1 roll; saved $0.40 (33 %): paid $0.80, without pi-context-manager $1.20 (estimated)',
+      "the cache's lifetime: five minutes; that has saved about 12k fresh tokens so far",
+    ],
+  ],
+  [
+    'a lifetime of the cache that has cost more',
+    ledgerOf([{ input: 100_000, times: 2, lifetime: { why: 'an hour', savedTokens: -900 } }], 1),
+    [
+      '1 request of Claude Code, 1 roll; saved $0.40 (50 %): paid $0.40, without pi-context-manager $0.80 (estimated)',
+      "the cache's lifetime: an hour; that has cost about 900 fresh tokens more so far",
+    ],
+  ],
+  [
+    'a lifetime of the cache that has changed nothing',
+    ledgerOf([{ input: 100, lifetime: { why: 'an hour', savedTokens: 0.2 } }]),
+    ['1 request of Claude Code, 0 rolls; nothing was saved, because nothing was worth collapsing'],
+  ],
+  [
+    'answers that count nothing',
+    ledgerOf([{}, {}]),
+    ['2 requests of Claude Code, 0 rolls; the answers reported no token counts, so what was saved is not known'],
+  ],
   ['a holdout', ledgerOf([{ input: 100, isHeldOut: true }]), ['1 request went out unedited (--holdout); "pi-context-manager usage" compares both kinds']],
 ])('%s', (_name, ledger, lines) => {
   expect(summaryOf(ledger)).toEqual(lines.map((line) => `pi-context-manager: ${line}`))

@@ -15,7 +15,10 @@ import { folder } from '../core/setup.ts'
 import { onCleanUp } from '../../rig/cleanup.ts'
 
 /** A gateway whose upstreams are a server on this machine. */
-export async function gatewayTo(server: string, options: Partial<GatewayOptions> & { store?: StoreOptions } = {}): Promise<{ gateway: Gateway; warnings: string[] }> {
+export async function gatewayTo(
+  server: string,
+  options: Partial<GatewayOptions> & { store?: StoreOptions } = {},
+): Promise<{ gateway: Gateway; warnings: string[] }> {
   const warnings: string[] = []
   const { store = { kind: 'memory' }, ...rest } = options
   const gateway = await startGateway({
@@ -41,10 +44,14 @@ const START = fileURLToPath(new URL('../../dist/cli/start.js', import.meta.url))
 
 /** A gateway in its own process. */
 export async function startProcess(home: string, server: string, env: Record<string, string> = {}): Promise<{ child: ChildProcess; url: string }> {
-  const child = spawn(process.execPath, [START, 'gateway', '--listen', '0', '--store', join(home, 'context.db'), '--anthropic', server, '--openai', `${server}/v1`], {
-    env: { PATH: process.env['PATH'], HOME: home, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const child = spawn(
+    process.execPath,
+    [START, 'gateway', '--listen', '0', '--store', join(home, 'context.db'), '--anthropic', server, '--openai', `${server}/v1`],
+    {
+      env: { PATH: process.env['PATH'], HOME: home, ...env },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
   onCleanUp(() => void child.kill('SIGKILL'))
   const url = await new Promise<string>((resolve, reject) => {
     let said = ''
@@ -105,7 +112,13 @@ export function ask(url: string, options: { method?: string; headers?: Record<st
     const request = httpRequest(url, { method, headers, agent: false }, (response) => {
       const chunks: Buffer[] = []
       const done = (isBroken: boolean): void =>
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, raw: response.rawHeaders, text: Buffer.concat(chunks).toString('utf8'), isBroken })
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          raw: response.rawHeaders,
+          text: Buffer.concat(chunks).toString('utf8'),
+          isBroken,
+        })
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
       response.on('error', () => done(true))
       response.on('end', () => done(!response.complete))
@@ -149,11 +162,26 @@ export class AnthropicLoop {
   /** Sends the conversation. */
   async send(): Promise<Got> {
     const messages = this.messages.map((message, at) => (at < this.messages.length - 1 ? message : marked(message)))
-    const plain = { model: this.model, max_tokens: 1000, stream: true, system: [{ type: 'text', text: 'You are a test.' }], tools: this.tools, ...this.more, messages }
+    const plain = {
+      model: this.model,
+      max_tokens: 1000,
+      stream: true,
+      system: [{ type: 'text', text: 'You are a test.' }],
+      tools: this.tools,
+      ...this.more,
+      messages,
+    }
     const agent = this.agent === undefined ? {} : { 'x-claude-code-agent-id': this.agent }
     const { body, headers } = this.encode(Buffer.from(JSON.stringify(plain)))
     return ask(`${this.url}/v1/messages?beta=true`, {
-      headers: { 'content-type': 'application/json', 'user-agent': 'claude-cli/2.1.331', 'x-api-key': 'sk-secret', 'x-claude-code-session-id': this.session, ...agent, ...headers },
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': 'claude-cli/2.1.331',
+        'x-api-key': 'sk-secret',
+        'x-claude-code-session-id': this.session,
+        ...agent,
+        ...headers,
+      },
       body,
     })
   }
@@ -169,7 +197,10 @@ export class AnthropicLoop {
   async call(name: string, input: object, output: string): Promise<string> {
     const id = `toolu_${this.session}_${(this.calls += 1)}`
     if (this.messages.at(-1)?.role !== 'user') this.messages.push({ role: 'user', content: [{ type: 'text', text: `continue ${this.calls}` }] })
-    this.messages.push({ role: 'assistant', content: [...(this.thinks ? [{ type: 'thinking', thinking: `about ${id}`, signature: 's' }] : []), { type: 'tool_use', id, name, input }] })
+    this.messages.push({
+      role: 'assistant',
+      content: [...(this.thinks ? [{ type: 'thinking', thinking: `about ${id}`, signature: 's' }] : []), { type: 'tool_use', id, name, input }],
+    })
     this.messages.push({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: output }] })
     await this.send()
     return id

@@ -19,7 +19,9 @@ async function echo(host = '127.0.0.1'): Promise<string> {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
-      const headers = request.rawHeaders.flatMap((name, at) => (at % 2 === 0 && !OF_CONNECTION.includes(name.toLowerCase()) ? [`${name}: ${request.rawHeaders[at + 1]}`] : []))
+      const headers = request.rawHeaders.flatMap((name, at) =>
+        at % 2 === 0 && !OF_CONNECTION.includes(name.toLowerCase()) ? [`${name}: ${request.rawHeaders[at + 1]}`] : [],
+      )
       const { method = '', url = '' } = request
       response.writeHead(299, 'Echoed', { 'x-method': method, 'content-type': 'application/json', 'x-twice': ['a=1', 'b=2'] })
       response.end(JSON.stringify({ method, url, headers, body: Buffer.concat(chunks).toString('base64') }))
@@ -50,9 +52,15 @@ async function raw(url: string, bytes: readonly (string | Buffer)[]): Promise<st
 
 const MESSAGES = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hello ü' }], temperature: 1.0 })
 const head = (line: string, headers: Record<string, string | number> = {}): string =>
-  `${line}\r\nHost: HOST\r\n${Object.entries({ 'X-Odd-Case': 'Kept', ...headers }).map(([name, value]) => `${name}: ${value}\r\n`).join('')}Connection: close\r\n\r\n`
-const chunked = (text: string): string => `${[...text.match(/[^]{1,7}/g)!].map((part) => `${Buffer.byteLength(part).toString(16)}\r\n${part}\r\n`).join('')}0\r\n\r\n`
-const posted = (path: string, body: string | Buffer, headers: Record<string, string | number> = {}): (string | Buffer)[] => [head(`POST ${path} HTTP/1.1`, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body), ...headers }), body]
+  `${line}\r\nHost: HOST\r\n${Object.entries({ 'X-Odd-Case': 'Kept', ...headers })
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('')}Connection: close\r\n\r\n`
+const chunked = (text: string): string =>
+  `${[...text.match(/[^]{1,7}/g)!].map((part) => `${Buffer.byteLength(part).toString(16)}\r\n${part}\r\n`).join('')}0\r\n\r\n`
+const posted = (path: string, body: string | Buffer, headers: Record<string, string | number> = {}): (string | Buffer)[] => [
+  head(`POST ${path} HTTP/1.1`, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body), ...headers }),
+  body,
+]
 
 describe('through a gateway', () => {
   let plain = ''
@@ -82,11 +90,22 @@ describe('through a gateway', () => {
     ['long headers', posted('/v1/messages', MESSAGES, { 'X-Long': 'a'.repeat(60_000) })],
     ['a header twice', [`GET /v1/models HTTP/1.1\r\nHost: HOST\r\nx-api-key: k\r\nX-A: 1\r\nx-a: 2\r\nConnection: close\r\n\r\n`]],
     ['HTTP/1.0', [head('GET /v1/models HTTP/1.0', { 'x-api-key': 'k' })]],
-    ['three requests at once', [head('GET /v1/models HTTP/1.1').replace('Connection: close\r\n', ''), ...posted('/v1/messages', MESSAGES).map((part) => String(part).replace('Connection: close\r\n', '')), head('GET /v1/models?3 HTTP/1.1')]],
+    [
+      'three requests at once',
+      [
+        head('GET /v1/models HTTP/1.1').replace('Connection: close\r\n', ''),
+        ...posted('/v1/messages', MESSAGES).map((part) => String(part).replace('Connection: close\r\n', '')),
+        head('GET /v1/models?3 HTTP/1.1'),
+      ],
+    ],
     ['a length that is none', [head('POST /v1/messages HTTP/1.1', { 'Content-Length': 'x' }), MESSAGES]],
     ['bytes that are not HTTP', ['hello\r\n\r\n']],
   ])('%s is the same', async (_, bytes) => {
-    const of = (url: string): Promise<string> => raw(url, bytes.map((part) => (typeof part === 'string' ? part.replaceAll('HOST', new URL(url).host) : part)))
+    const of = (url: string): Promise<string> =>
+      raw(
+        url,
+        bytes.map((part) => (typeof part === 'string' ? part.replaceAll('HOST', new URL(url).host) : part)),
+      )
     const [direct, led] = [await of(plain), await of(through)]
     expect(led).toBe(direct)
     expect(led).toMatch(/^HTTP\/1\.1 (?:299 Echoed|100 Continue|400 )/)
@@ -102,7 +121,9 @@ describe('through a gateway', () => {
   })
 
   test('a web socket is declined, as Codex takes it', async () => {
-    const answer = await raw(through, [`GET /openai/responses HTTP/1.1\r\nHost: ${new URL(through).host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n\r\n`])
+    const answer = await raw(through, [
+      `GET /openai/responses HTTP/1.1\r\nHost: ${new URL(through).host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n\r\n`,
+    ])
     expect(answer).toMatch(/^HTTP\/1\.1 426 /)
   })
 })

@@ -20,7 +20,10 @@ async function held(all: readonly WeakRef<object>[]): Promise<number> {
   return all.filter((one) => one.deref() !== undefined).length
 }
 
-const TOOLS = [{ type: 'function', function: { name: 'context_activate' } }, { type: 'function', function: { name: 'bash' } }]
+const TOOLS = [
+  { type: 'function', function: { name: 'context_activate' } },
+  { type: 'function', function: { name: 'bash' } },
+]
 
 /** Conversations that the gateway knows at a time. */
 const KNOWN = 64
@@ -41,7 +44,10 @@ test.each([
       await ask(`${gateway.url}/v1/chat/completions`, { headers, body: JSON.stringify({ model: 'm', tools: TOOLS, messages: list }) })
     }
     for (let call = 0; call < 2; call += 1) {
-      own.push({ role: 'assistant', content: null, tool_calls: [{ id: `c${call}`, type: 'function', function: { name: 'bash', arguments: '{"command":"x"}' } }] }, { role: 'tool', tool_call_id: `c${call}`, content: long(`n${n}`, 20) })
+      own.push(
+        { role: 'assistant', content: null, tool_calls: [{ id: `c${call}`, type: 'function', function: { name: 'bash', arguments: '{"command":"x"}' } }] },
+        { role: 'tool', tool_call_id: `c${call}`, content: long(`n${n}`, 20) },
+      )
       await send(own)
     }
     const conversation = gateway.conversations.all.at(-1)!
@@ -77,7 +83,8 @@ test('a conversation that was left continues with its form', async () => {
   const { gateway } = await gatewayTo(url, lasting())
   const loop = new AnthropicLoop(gateway, 'first')
   for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
-  const plain = (body: Buffer): string[] => (JSON.parse(body.toString()).messages as object[]).map((one) => JSON.stringify(one, (key, value: unknown) => (key === 'cache_control' ? undefined : value)))
+  const plain = (body: Buffer): string[] =>
+    (JSON.parse(body.toString()).messages as object[]).map((one) => JSON.stringify(one, (key, value: unknown) => (key === 'cache_control' ? undefined : value)))
   const before = plain(seen.at(-1)!.body)
   expect(before.join('')).toContain('toolcall_ref id=')
   for (let n = 0; n <= KNOWN; n += 1) await new AnthropicLoop(gateway, `other-${n}`).prompt('x')

@@ -46,7 +46,18 @@ export const AGENTS: Record<string, WireAgent> = {
     write(path, usages, timestamp) {
       const lines = usages.map((usage, n) => ({
         ...{ type: 'assistant', uuid: `a${n}`, parentUuid: n === 0 ? null : `a${n - 1}`, sessionId: ID, cwd: '/w', timestamp },
-        message: { id: `msg_${n}`, role: 'assistant', model: 'claude-sonnet-4-5', content: [{ type: 'text', text: 'ok' }], usage: { input_tokens: usage.input, cache_read_input_tokens: usage.cacheRead, cache_creation_input_tokens: usage.cacheWrite, output_tokens: usage.output } },
+        message: {
+          id: `msg_${n}`,
+          role: 'assistant',
+          model: 'claude-sonnet-4-5',
+          content: [{ type: 'text', text: 'ok' }],
+          usage: {
+            input_tokens: usage.input,
+            cache_read_input_tokens: usage.cacheRead,
+            cache_creation_input_tokens: usage.cacheWrite,
+            output_tokens: usage.output,
+          },
+        },
       }))
       writeLines(path, lines)
     },
@@ -60,28 +71,50 @@ export const AGENTS: Record<string, WireAgent> = {
     returned: (id, _, output) => ({ type: 'function_call_output', call_id: id, output }),
     answered: (text) => ({ type: 'message', role: 'assistant', content: [{ type: 'output_text', text }] }),
     path: `.codex/sessions/2026/03/02/rollout-2026-03-02-${ID}.jsonl`,
-    write: (path, usages, timestamp) => writeLines(path, [
-      { timestamp, type: 'session_meta', payload: { id: ID, cwd: '/w' } },
-      { timestamp, type: 'turn_context', payload: { model: 'gpt-6-sol' } },
-      ...usages.flatMap(({ input, cacheRead, output }, n) => [
-        { timestamp, type: 'response_item', payload: { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: `ok ${n}` }] } },
-        { timestamp, type: 'event_msg', payload: { type: 'token_count', info: { total_token_usage: { input_tokens: 1 + n }, last_token_usage: { input_tokens: input + cacheRead, cached_input_tokens: cacheRead, output_tokens: output } } } },
+    write: (path, usages, timestamp) =>
+      writeLines(path, [
+        { timestamp, type: 'session_meta', payload: { id: ID, cwd: '/w' } },
+        { timestamp, type: 'turn_context', payload: { model: 'gpt-6-sol' } },
+        ...usages.flatMap(({ input, cacheRead, output }, n) => [
+          { timestamp, type: 'response_item', payload: { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: `ok ${n}` }] } },
+          {
+            timestamp,
+            type: 'event_msg',
+            payload: {
+              type: 'token_count',
+              info: {
+                total_token_usage: { input_tokens: 1 + n },
+                last_token_usage: { input_tokens: input + cacheRead, cached_input_tokens: cacheRead, output_tokens: output },
+              },
+            },
+          },
+        ]),
       ]),
-    ]),
   },
   'Gemini CLI': {
     wire: 'gemini',
     model: 'gemini-3-pro',
     writes: false,
     said: (text) => ({ role: 'user', parts: [{ text }] }),
-    called: (id, name) => ({ role: 'model', parts: [{ functionCall: { id, name: 'bash', args: { command: `cat ${name}` } }, thoughtSignature: 'skip_thought_signature_validator' }] }),
+    called: (id, name) => ({
+      role: 'model',
+      parts: [{ functionCall: { id, name: 'bash', args: { command: `cat ${name}` } }, thoughtSignature: 'skip_thought_signature_validator' }],
+    }),
     returned: (id, _, output) => ({ role: 'user', parts: [{ functionResponse: { id, name: 'bash', response: { output } } }] }),
     answered: (text) => ({ role: 'model', parts: [{ text }] }),
     path: '.gemini/tmp/shop/chats/session-2026-03-03T10-00-9f3a1b2c.jsonl',
-    write: (path, usages, timestamp) => writeLines(path, [
-      { sessionId: ID, projectHash: 'f' },
-      ...usages.map(({ input, cacheRead, output }, n) => ({ id: `g${n}`, type: 'gemini', timestamp, content: 'ok', model: 'gemini-3-pro', tokens: { input: input + cacheRead, cached: cacheRead, output } })),
-    ]),
+    write: (path, usages, timestamp) =>
+      writeLines(path, [
+        { sessionId: ID, projectHash: 'f' },
+        ...usages.map(({ input, cacheRead, output }, n) => ({
+          id: `g${n}`,
+          type: 'gemini',
+          timestamp,
+          content: 'ok',
+          model: 'gemini-3-pro',
+          tokens: { input: input + cacheRead, cached: cacheRead, output },
+        })),
+      ]),
   },
   OpenCode: {
     wire: 'openai-chat',
@@ -89,16 +122,37 @@ export const AGENTS: Record<string, WireAgent> = {
     writes: false,
     headers: { 'user-agent': 'opencode/1.18.33' },
     said: (text) => ({ role: 'user', content: text }),
-    called: (id, name) => ({ role: 'assistant', content: null, tool_calls: [{ id, type: 'function', function: { name: 'bash', arguments: JSON.stringify({ command: `cat ${name}` }) } }] }),
+    called: (id, name) => ({
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id, type: 'function', function: { name: 'bash', arguments: JSON.stringify({ command: `cat ${name}` }) } }],
+    }),
     returned: (id, _, output) => ({ role: 'tool', tool_call_id: id, content: output }),
     answered: (text) => ({ role: 'assistant', content: text }),
     path: '.local/share/opencode/opencode.db',
     write(path, usages, timestamp) {
       const at = Date.parse(timestamp)
-      const tokensOf = ({ input, cacheRead, cacheWrite, output }: Usage): object => ({ input, output, reasoning: 0, cache: { read: cacheRead, write: cacheWrite } })
+      const tokensOf = ({ input, cacheRead, cacheWrite, output }: Usage): object => ({
+        input,
+        output,
+        reasoning: 0,
+        cache: { read: cacheRead, write: cacheWrite },
+      })
       const messages = usages.map((usage, n) => ({
-        info: { id: `msg_${n}`, sessionID: ID, role: 'assistant', time: { created: at + n }, modelID: 'gpt-6-sol', providerID: 'openai', cost: 0, tokens: tokensOf(usage) },
-        parts: [{ id: `prt_${n}a`, sessionID: ID, messageID: `msg_${n}`, type: 'text', text: 'ok' }, { id: `prt_${n}b`, sessionID: ID, messageID: `msg_${n}`, type: 'step-finish', tokens: tokensOf(usage) }],
+        info: {
+          id: `msg_${n}`,
+          sessionID: ID,
+          role: 'assistant',
+          time: { created: at + n },
+          modelID: 'gpt-6-sol',
+          providerID: 'openai',
+          cost: 0,
+          tokens: tokensOf(usage),
+        },
+        parts: [
+          { id: `prt_${n}a`, sessionID: ID, messageID: `msg_${n}`, type: 'text', text: 'ok' },
+          { id: `prt_${n}b`, sessionID: ID, messageID: `msg_${n}`, type: 'step-finish', tokens: tokensOf(usage) },
+        ],
       }))
       writeDatabase(path, [{ info: { id: ID, slug: 's', directory: '/w', title: 't', version: '1.18.33', time: { created: at, updated: at } }, messages }])
     },
@@ -106,10 +160,17 @@ export const AGENTS: Record<string, WireAgent> = {
 }
 
 /** Holds a conversation through a gateway: some prompts with some calls each, from number `from` on. Returns the messages. */
-export async function talk(gateway: { url: string }, agent: WireAgent, { prompts = 12, calls = 4, messages = [] as object[], from = 0 } = {}): Promise<object[]> {
+export async function talk(
+  gateway: { url: string },
+  agent: WireAgent,
+  { prompts = 12, calls = 4, messages = [] as object[], from = 0 } = {},
+): Promise<object[]> {
   const { path, headers, body, list } = WIRES[agent.wire]
   const send = async (): Promise<void> => {
-    const { status, text } = await ask(`${new URL(gateway.url).origin}${path}`, { headers: { ...JSON_TYPE, ...headers(ID), ...agent.headers }, body: JSON.stringify({ ...body(messages), [list]: messages }) })
+    const { status, text } = await ask(`${new URL(gateway.url).origin}${path}`, {
+      headers: { ...JSON_TYPE, ...headers(ID), ...agent.headers },
+      body: JSON.stringify({ ...body(messages), [list]: messages }),
+    })
     expect([status, text]).toEqual([200, expect.any(String)])
   }
   for (let turn = from; turn < from + prompts; turn += 1) {

@@ -30,7 +30,11 @@ describe('requests', () => {
   ])('%s passes as it is', async (_name, path, method, body, headers) => {
     const { url, seen } = await upstream((_, response) => response.writeHead(418, { 'x-kind': 'teapot' }).end('short'))
     const { gateway } = await gatewayTo(url)
-    const got = await ask(`${gateway.url}${path}`, { method, headers: { 'anthropic-version': '1', authorization: 'Bearer t', 'X-Odd-Case': 'Kept', ...headers }, ...(body === undefined ? {} : { body }) })
+    const got = await ask(`${gateway.url}${path}`, {
+      method,
+      headers: { 'anthropic-version': '1', authorization: 'Bearer t', 'X-Odd-Case': 'Kept', ...headers },
+      ...(body === undefined ? {} : { body }),
+    })
     expect([got.status, got.headers['x-kind'], got.text]).toEqual([418, 'teapot', method === 'HEAD' ? '' : 'short'])
     const [{ request, body: sent }] = seen as [Seen]
     expect([request.method, request.url, sent.toString()]).toEqual([method, path, body ?? ''])
@@ -217,7 +221,8 @@ describe('the gateway itself', () => {
     const { url, seen } = await upstream((_, response) => response.end('{}'))
     const { gateway } = await gatewayTo(url, { token: 'tok' })
     const { origin } = new URL(gateway.url)
-    const status = async (path: string, headers: Record<string, string> = {}): Promise<number> => (await ask(`${origin}${path}`, { headers, body: '{}' })).status
+    const status = async (path: string, headers: Record<string, string> = {}): Promise<number> =>
+      (await ask(`${origin}${path}`, { headers, body: '{}' })).status
     expect(await status('/v1/messages')).toBe(403)
     expect(await status('/tok/v1/messages')).toBe(200)
     expect(await status('/tok/v1/messages', { host: 'evil.example' })).toBe(421)

@@ -7,13 +7,22 @@ export const WIRES = {
   anthropic: {
     path: '/anthropic/v1/messages',
     headers: (session: string) => ({ 'user-agent': 'claude-cli/2.1.331', 'x-claude-code-session-id': session }),
-    body: (messages: readonly object[]) => ({ model: 'claude-sonnet-4-5', max_tokens: 1000, tools: TOOLS.map((name) => ({ name, description: name, input_schema: { type: 'object' } })), messages }),
+    body: (messages: readonly object[]) => ({
+      model: 'claude-sonnet-4-5',
+      max_tokens: 1000,
+      tools: TOOLS.map((name) => ({ name, description: name, input_schema: { type: 'object' } })),
+      messages,
+    }),
     list: 'messages',
   },
   'openai-chat': {
     path: '/openai/v1/chat/completions',
     headers: (session: string) => ({ 'x-session-id': session }),
-    body: (messages: readonly object[]) => ({ model: 'gpt-6-sol', tools: TOOLS.map((name) => ({ type: 'function', function: { name, parameters: { type: 'object' } } })), messages }),
+    body: (messages: readonly object[]) => ({
+      model: 'gpt-6-sol',
+      tools: TOOLS.map((name) => ({ type: 'function', function: { name, parameters: { type: 'object' } } })),
+      messages,
+    }),
     list: 'messages',
   },
   'openai-responses': {
@@ -26,7 +35,10 @@ export const WIRES = {
   gemini: {
     path: '/gemini/v1beta/models/gemini-3-pro:generateContent',
     headers: () => ({}),
-    body: (contents: readonly object[]) => ({ tools: [{ functionDeclarations: ['bash', 'write', 'mcp_context_activate'].map((name) => ({ name, parameters: { type: 'object' } })) }], contents }),
+    body: (contents: readonly object[]) => ({
+      tools: [{ functionDeclarations: ['bash', 'write', 'mcp_context_activate'].map((name) => ({ name, parameters: { type: 'object' } })) }],
+      contents,
+    }),
     list: 'contents',
   },
 } as const

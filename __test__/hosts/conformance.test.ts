@@ -62,7 +62,10 @@ const NAMES = Object.keys(drivers)
 describe.each(some(NAMES, 2))('%s', (name) => {
   test('each request extends the last one, but for rolls', async () => {
     const { server, driver, rolls, warnings } = await started(name)
-    await prompts(driver, rounds(14, (n) => `show n${n} m${n}+k${n}`))
+    await prompts(
+      driver,
+      rounds(14, (n) => `show n${n} m${n}+k${n}`),
+    )
     server.check()
     let broken = 0
     for (const [n, request] of server.requests.entries()) {
@@ -76,8 +79,16 @@ describe.each(some(NAMES, 2))('%s', (name) => {
 
   test('everything that collapsed can be brought back byte for byte, by the model', async () => {
     const { server, driver } = await started(name)
-    await prompts(driver, rounds(14, (n) => `show n${n} m${n}`))
-    const originals = new Map(server.requests.flatMap(({ messages }) => messages.flatMap((one) => one.results)).filter(({ text }) => !text.includes('id=')).map(({ id, text }) => [id, text]))
+    await prompts(
+      driver,
+      rounds(14, (n) => `show n${n} m${n}`),
+    )
+    const originals = new Map(
+      server.requests
+        .flatMap(({ messages }) => messages.flatMap((one) => one.results))
+        .filter(({ text }) => !text.includes('id='))
+        .map(({ id, text }) => [id, text]),
+    )
     const collapsed = results(server).flatMap(({ id, text }) => (reference(text) === undefined ? [] : [[id, reference(text)!] as const]))
     expect(collapsed.length).toBeGreaterThan(8)
     for (const [id, handle] of collapsed) {
@@ -93,7 +104,10 @@ describe.each(some(NAMES, 2))('%s', (name) => {
     redact(driver.history, 'secret-prompt', 'open-prompt')
     redact(driver.history, 'n7 line 20', 'n7 REDACTED')
     await driver.prompt('say on')
-    const sent = server.requests.at(-1)!.messages.map(({ json }) => json).join('\n')
+    const sent = server.requests
+      .at(-1)!
+      .messages.map(({ json }) => json)
+      .join('\n')
     expect(sent).not.toContain('secret-prompt')
     expect(sent).toContain('open-prompt')
     expect(sent).not.toContain('n7 line 20')
@@ -114,7 +128,10 @@ describe.each(some(NAMES, 2))('%s', (name) => {
     const at = turns(driver)
     driver.history.splice(at[1]!, at[2]! - at[1]!)
     await driver.prompt('say removed')
-    const after = server.requests.at(-1)!.messages.map(({ json }) => json).join('\n')
+    const after = server.requests
+      .at(-1)!
+      .messages.map(({ json }) => json)
+      .join('\n')
     expect(after).not.toContain('show n1')
     expect(after).not.toContain('n1 line 1:')
     const [, second, third, fourth] = turns(driver)
@@ -140,46 +157,66 @@ describe.each(some(NAMES, 2))('%s', (name) => {
     write(cwd, 'shared.txt', `${'one\n'.repeat(19)}two\n`)
     await a.indexWritten(path)
     await second.driver.prompt('say after')
-    const told = second.server.requests.at(-1)!.messages.map(({ text }) => text).join('\n')
+    const told = second.server.requests
+      .at(-1)!
+      .messages.map(({ text }) => text)
+      .join('\n')
     expect(told).toMatch(/^stale id=\S+ path=.*shared\.txt/m)
     expect((await b.history(id)).length).toBe(2)
   })
 
-  test.each(some([true, 'parts', 'image'] as const, 1, NAMES.indexOf(name)))('an edit beside an unseen change is made and told, and one that meets it is refused once (%s)', async (edits) => {
-    const cwd = folder()
-    const rows = Array.from({ length: 20 }, (_, n) => `row_${n + 1} a`)
-    const path = write(cwd, 'shop.txt', `${rows.join('\n')}\n`)
-    let row = 15
-    const change = (): void => void write(cwd, 'shop.txt', readFileSync(path, 'utf8').replace(`row_${row} a`, `row_${row} b`))
-    const show = (of: string): string => (of === 'change' ? (change(), 'changed') : output(of))
-    const format = edits !== 'image' ? undefined : name === 'openai-agents' ? 'openai-responses' : 'anthropic-messages'
-    const { server, driver, warnings } = await started(name, { cwd, ...(format && { model: modelNamed(BOUND[format]) }) }, { edits, show, ...(format && { format }) })
-    await prompts(driver, [`read ${path}`, `edit ${path} row_3 ROW_3 1`])
-    expect(readFileSync(path, 'utf8')).toContain('ROW_3 a\n')
-    const beside = results(server).at(-1)!.text
-    expect(beside).toContain('edited')
-    expect(beside).toContain('-row_15 a\n+row_15 b\n')
-    // This time the change is where the edit would be; once the model has seen it, the edit is its own affair.
-    row = 7
-    await driver.prompt(`edit ${path} row_7 ROW_7 2`)
-    const [refused, made] = results(server).slice(-2).map(({ text }) => text)
-    expect(refused).toContain('-row_7 a\n+row_7 b\n')
-    expect(refused).toContain('so it was not edited')
-    expect(made).toMatch(/^(?:\[.*)?edited/)
-    expect(readFileSync(path, 'utf8')).toContain('ROW_7 b\n')
-    await driver.prompt('say on')
-    expect(server.requests.at(-1)!.messages.map(({ text }) => text).join('\n')).not.toMatch(/^stale id=/m)
-    expect(warnings).toEqual([])
-    if (edits !== 'image') return
-    // Beside the image, and without a change to what was sent before.
-    expect(server.requests.at(-1)!.messages.filter(({ json }) => json.includes(PIXEL))).toHaveLength(2)
-    expect(server.requests.every(({ verdict }) => verdict !== undefined)).toBe(true)
-    expect(lossOf(server.requests)).toEqual({ refused: 0, lost: 0, lostRunning: 0 })
-  })
+  test.each(some([true, 'parts', 'image'] as const, 1, NAMES.indexOf(name)))(
+    'an edit beside an unseen change is made and told, and one that meets it is refused once (%s)',
+    async (edits) => {
+      const cwd = folder()
+      const rows = Array.from({ length: 20 }, (_, n) => `row_${n + 1} a`)
+      const path = write(cwd, 'shop.txt', `${rows.join('\n')}\n`)
+      let row = 15
+      const change = (): void => void write(cwd, 'shop.txt', readFileSync(path, 'utf8').replace(`row_${row} a`, `row_${row} b`))
+      const show = (of: string): string => (of === 'change' ? (change(), 'changed') : output(of))
+      const format = edits !== 'image' ? undefined : name === 'openai-agents' ? 'openai-responses' : 'anthropic-messages'
+      const { server, driver, warnings } = await started(
+        name,
+        { cwd, ...(format && { model: modelNamed(BOUND[format]) }) },
+        { edits, show, ...(format && { format }) },
+      )
+      await prompts(driver, [`read ${path}`, `edit ${path} row_3 ROW_3 1`])
+      expect(readFileSync(path, 'utf8')).toContain('ROW_3 a\n')
+      const beside = results(server).at(-1)!.text
+      expect(beside).toContain('edited')
+      expect(beside).toContain('-row_15 a\n+row_15 b\n')
+      // This time the change is where the edit would be; once the model has seen it, the edit is its own affair.
+      row = 7
+      await driver.prompt(`edit ${path} row_7 ROW_7 2`)
+      const [refused, made] = results(server)
+        .slice(-2)
+        .map(({ text }) => text)
+      expect(refused).toContain('-row_7 a\n+row_7 b\n')
+      expect(refused).toContain('so it was not edited')
+      expect(made).toMatch(/^(?:\[.*)?edited/)
+      expect(readFileSync(path, 'utf8')).toContain('ROW_7 b\n')
+      await driver.prompt('say on')
+      expect(
+        server.requests
+          .at(-1)!
+          .messages.map(({ text }) => text)
+          .join('\n'),
+      ).not.toMatch(/^stale id=/m)
+      expect(warnings).toEqual([])
+      if (edits !== 'image') return
+      // Beside the image, and without a change to what was sent before.
+      expect(server.requests.at(-1)!.messages.filter(({ json }) => json.includes(PIXEL))).toHaveLength(2)
+      expect(server.requests.every(({ verdict }) => verdict !== undefined)).toBe(true)
+      expect(lossOf(server.requests)).toEqual({ refused: 0, lost: 0, lostRunning: 0 })
+    },
+  )
 
   test('where the model has no way to bring anything back, nothing collapses, and one warning says so', async () => {
     const { server, driver, rolls, warnings } = await started(name, {}, { withoutRecall: true })
-    await prompts(driver, rounds(14, (n) => `show n${n} m${n}`))
+    await prompts(
+      driver,
+      rounds(14, (n) => `show n${n} m${n}`),
+    )
     expect(rolls()).toBe(0)
     expect(results(server).map(({ text }) => text)).toEqual(rounds(14).flatMap((_, n) => [output(`n${n}`), output(`m${n}`)]))
     expect(warnings).toEqual([expect.stringContaining('nothing collapses, because the model has no tool to bring outputs back')])

@@ -98,7 +98,10 @@ export const written: Record<ShapeName, (step: Step, at: number) => object[]> = 
       tool_use_id: id,
       content:
         image === true
-          ? [{ type: 'text', text: output }, { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PIXEL } }]
+          ? [
+              { type: 'text', text: output },
+              { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PIXEL } },
+            ]
           : output,
       ...(isError === true ? { is_error: true } : {}),
     }))
@@ -116,7 +119,10 @@ export const written: Record<ShapeName, (step: Step, at: number) => object[]> = 
         tool_call_id: id,
         content:
           image === true
-            ? [{ type: 'text', text: output }, { type: 'image_url', image_url: { url: `data:image/png;base64,${PIXEL}` } }]
+            ? [
+                { type: 'text', text: output },
+                { type: 'image_url', image_url: { url: `data:image/png;base64,${PIXEL}` } },
+              ]
             : output,
       })),
     ]
@@ -136,7 +142,10 @@ export const written: Record<ShapeName, (step: Step, at: number) => object[]> = 
         call_id: id,
         output:
           image === true
-            ? [{ type: 'input_text', text: output }, { type: 'input_image', image_url: `data:image/png;base64,${PIXEL}` }]
+            ? [
+                { type: 'input_text', text: output },
+                { type: 'input_image', image_url: `data:image/png;base64,${PIXEL}` },
+              ]
             : output,
         ...(isError === true ? { status: 'incomplete' } : {}),
       })),
@@ -152,16 +161,20 @@ export const written: Record<ShapeName, (step: Step, at: number) => object[]> = 
       toolName: name,
       output:
         image === true
-          ? { type: 'content', value: [{ type: 'text', text: output }, { type: 'image-data', data: PIXEL, mediaType: 'image/png' }] }
+          ? {
+              type: 'content',
+              value: [
+                { type: 'text', text: output },
+                { type: 'image-data', data: PIXEL, mediaType: 'image/png' },
+              ],
+            }
           : { type: isError === true ? 'error-text' : 'text', value: output },
     }))
     return [
       {
         role: 'assistant',
         content: [
-          ...(reasoning === undefined
-            ? []
-            : [{ type: 'reasoning', text: reasoning, providerOptions: { anthropic: { signature: signed(reasoning) } } }]),
+          ...(reasoning === undefined ? [] : [{ type: 'reasoning', text: reasoning, providerOptions: { anthropic: { signature: signed(reasoning) } } }]),
           ...(text === undefined ? [] : [{ type: 'text', text }]),
           ...calls.map(({ id, name, args }) => ({ type: 'tool-call', toolCallId: id, toolName: name, input: args })),
         ],
@@ -201,9 +214,7 @@ export function shown(messages: readonly unknown[]): Map<string, { text?: string
   const found = new Map<string, { text?: string; args?: unknown }>()
   const note = (id: unknown, what: { text?: string; args?: unknown }) => found.set(String(id), { ...found.get(String(id)), ...what })
   const join = (content: unknown): string =>
-    typeof content === 'string'
-      ? content
-      : (content as { text?: string }[]).flatMap((one) => (one.text === undefined ? [] : [one.text])).join('\n')
+    typeof content === 'string' ? content : (content as { text?: string }[]).flatMap((one) => (one.text === undefined ? [] : [one.text])).join('\n')
   for (const message of messages as Record<string, any>[]) {
     if (message['role'] === 'toolResult') note(message['toolCallId'], { text: join(message['content']) })
     if (message['role'] === 'tool' && message['tool_call_id'] !== undefined) note(message['tool_call_id'], { text: join(message['content']) })

@@ -73,7 +73,16 @@ async function throughOpenCode() {
 
 async function through(name: string) {
   const server = await startModelServer(inShell)
-  const context = { sessionId: 's', cwd: folder(), store: { kind: 'memory' as const }, filesystemId: FILESYSTEM, watch: false, shortens: true, stay: SOON, model: { name: 'scripted', contextWindow: 200_000, ...PRICES } }
+  const context = {
+    sessionId: 's',
+    cwd: folder(),
+    store: { kind: 'memory' as const },
+    filesystemId: FILESYSTEM,
+    watch: false,
+    shortens: true,
+    stay: SOON,
+    model: { name: 'scripted', contextWindow: 200_000, ...PRICES },
+  }
   const driver = await drivers[name]!({ url: server.baseUrl('openai-completions'), context, show: output, isShell: true })
   onCleanUp(() => driver.context?.close())
   for (const prompt of PROMPTS) await driver.prompt(prompt)
@@ -84,7 +93,10 @@ test('a session through each host costs the same as through Pi, within 2 %', { t
   const [alone, pi] = [await throughPi(true), await throughPi(false)]
   expect(pi.requests).toBe(alone.requests)
   const found: Record<string, number> = { 'Pi without us': alone.cost / pi.cost }
-  const hosts = [...Object.keys(drivers).map((name) => [name, () => through(name)] as const), ...(binary === undefined ? [] : [['opencode', throughOpenCode] as const])]
+  const hosts = [
+    ...Object.keys(drivers).map((name) => [name, () => through(name)] as const),
+    ...(binary === undefined ? [] : [['opencode', throughOpenCode] as const]),
+  ]
   for (const [name, run] of hosts) {
     const { cost, requests } = await run()
     expect(requests, name).toBe(pi.requests)

@@ -144,7 +144,10 @@ describe.each(Object.keys(drivers))('%s', (host) => {
     expect(shown.size).toBeGreaterThan(3)
     for (const id of shown) {
       const versions = await manager.history(id)
-      expect(versions.map(({ document }) => document.content), id).toContain(output(names.get(id)!))
+      expect(
+        versions.map(({ document }) => document.content),
+        id,
+      ).toContain(output(names.get(id)!))
     }
     // And the record is the conversation that the host has now.
     const last = server.requests.at(-1)!.messages

@@ -66,12 +66,14 @@ function edit(input: unknown): string {
   return 'edited'
 }
 /** The same, with the result that is asked for; `image`: with the host's words for one. */
-const editIn = ({ edits }: Start, image?: object) => (input: unknown) => {
-  const text = edit(input)
-  if (edits === 'parts') return [{ type: 'text', text }]
-  if (edits === 'image' && image !== undefined) return [{ type: 'text', text }, image]
-  return edits === 'schema' ? { done: text } : text
-}
+const editIn =
+  ({ edits }: Start, image?: object) =>
+  (input: unknown) => {
+    const text = edit(input)
+    if (edits === 'parts') return [{ type: 'text', text }]
+    if (edits === 'image' && image !== undefined) return [{ type: 'text', text }, image]
+    return edits === 'schema' ? { done: text } : text
+  }
 const imageUrl = `data:image/png;base64,${PIXEL}`
 const EDIT_RESULT = { type: 'object' as const, properties: { done: { type: 'string' as const } }, required: ['done'], additionalProperties: false as const }
 const EDITS = 'Replaces a text in a file'
@@ -104,7 +106,13 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const model = context === undefined ? plain : wrapLanguageModel({ model: plain, middleware: context.middleware })
     const history: ModelMessage[] = []
     const { name, description, parameters, run } = shower(start)
-    const withImage = ({ output }: { output: string }) => ({ type: 'content', value: [{ type: 'text', text: output }, { type: 'image-data', data: PIXEL, mediaType: 'image/png' }] })
+    const withImage = ({ output }: { output: string }) => ({
+      type: 'content',
+      value: [
+        { type: 'text', text: output },
+        { type: 'image-data', data: PIXEL, mediaType: 'image/png' },
+      ],
+    })
     const child = start.childId === undefined ? undefined : context?.child({ sessionId: start.childId })
     const delegate = aiTool({
       description: DELEGATES,
@@ -119,7 +127,16 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
       ...(child === undefined ? {} : { delegate }),
       [name]: aiTool({ description, inputSchema: jsonSchema<object>(parameters), execute: run }),
       read: aiTool({ description: 'Reads a file', inputSchema: jsonSchema<{ path: string }>(PATH), execute: ({ path }) => read(path) }),
-      ...(start.edits !== undefined ? context!.guard({ edit: aiTool({ description: EDITS, inputSchema: jsonSchema<object>(EDIT), execute: editIn(start), ...(start.edits === 'image' ? { toModelOutput: withImage } : {}) } as any) }) : {}),
+      ...(start.edits !== undefined
+        ? context!.guard({
+            edit: aiTool({
+              description: EDITS,
+              inputSchema: jsonSchema<object>(EDIT),
+              execute: editIn(start),
+              ...(start.edits === 'image' ? { toModelOutput: withImage } : {}),
+            } as any),
+          })
+        : {}),
       ...(context === undefined || withoutRecall === true ? {} : context.tools),
     }
     return {
@@ -190,7 +207,24 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     }
     const agent = started(context, [
       ...[giver, reader],
-      ...(start.edits !== undefined ? [{ ...reader, name: 'edit', label: 'edit', description: EDITS, parameters: EDIT as never, execute: async (_id: string, input: unknown) => ({ content: [{ type: 'text' as const, text: edit(input) }, ...(start.edits === 'image' ? [{ type: 'image' as const, data: PIXEL, mimeType: 'image/png' }] : [])], details: undefined }) }] : []),
+      ...(start.edits !== undefined
+        ? [
+            {
+              ...reader,
+              name: 'edit',
+              label: 'edit',
+              description: EDITS,
+              parameters: EDIT as never,
+              execute: async (_id: string, input: unknown) => ({
+                content: [
+                  { type: 'text' as const, text: edit(input) },
+                  ...(start.edits === 'image' ? [{ type: 'image' as const, data: PIXEL, mimeType: 'image/png' }] : []),
+                ],
+                details: undefined,
+              }),
+            },
+          ]
+        : []),
       ...(child === undefined ? [] : [delegate]),
       ...(context === undefined || withoutRecall === true ? [] : context.tools),
     ])
@@ -217,8 +251,21 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const context = options === undefined ? undefined : openaiAgents(options)
     const { name, description, parameters, run: give } = shower(start)
     const giver = agentsTool({ name, description, parameters: { ...parameters, additionalProperties: false as const } as any, strict: true, execute: give })
-    const reader = agentsTool({ name: 'read', description: 'Reads a file', parameters: { ...PATH, additionalProperties: false as const }, strict: true, execute: (input: any) => read(input.path) })
-    const editor = agentsTool({ name: 'edit', description: EDITS, parameters: { ...EDIT, additionalProperties: false as const }, strict: true, execute: editIn(start, { type: 'image', image: imageUrl }), ...(start.edits === 'schema' ? { outputSchema: EDIT_RESULT } : {}) } as any)
+    const reader = agentsTool({
+      name: 'read',
+      description: 'Reads a file',
+      parameters: { ...PATH, additionalProperties: false as const },
+      strict: true,
+      execute: (input: any) => read(input.path),
+    })
+    const editor = agentsTool({
+      name: 'edit',
+      description: EDITS,
+      parameters: { ...EDIT, additionalProperties: false as const },
+      strict: true,
+      execute: editIn(start, { type: 'image', image: imageUrl }),
+      ...(start.edits === 'schema' ? { outputSchema: EDIT_RESULT } : {}),
+    } as any)
     const client = new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0 }) as never
     const model = start.format === undefined ? new OpenAIChatCompletionsModel(client, 'scripted') : new OpenAIResponsesModel(client, BOUND['openai-responses'])
     const child = start.childId === undefined ? undefined : context?.child({ sessionId: start.childId })
@@ -234,7 +281,13 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
       name: 'agent',
       instructions: SYSTEM,
       model,
-      tools: [giver, reader, ...(start.edits !== undefined ? context!.guard([editor]) : []), ...(child === undefined ? [] : [delegate]), ...(context === undefined || withoutRecall === true ? [] : context.tools)],
+      tools: [
+        giver,
+        reader,
+        ...(start.edits !== undefined ? context!.guard([editor]) : []),
+        ...(child === undefined ? [] : [delegate]),
+        ...(context === undefined || withoutRecall === true ? [] : context.tools),
+      ],
     })
     const history: AgentInputItem[] = []
     return {
@@ -264,7 +317,8 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const giver = langTool(run, { name, description, schema: parameters })
     const reader = langTool(({ path }: any) => read(path), { name: 'read', description: 'Reads a file', schema: PATH })
     const edits = editIn(start, { type: 'image_url', image_url: { url: imageUrl } })
-    const edited = (input: unknown, { toolCall }: any) => (start.edits === 'image' ? new ToolMessage({ content: edits(input) as never, tool_call_id: toolCall.id, name: 'edit' }) : edits(input))
+    const edited = (input: unknown, { toolCall }: any) =>
+      start.edits === 'image' ? new ToolMessage({ content: edits(input) as never, tool_call_id: toolCall.id, name: 'edit' }) : edits(input)
     const editor = langTool(edited as never, { name: 'edit', description: EDITS, schema: EDIT })
     if (withoutRecall === true && middleware !== undefined) (middleware as { tools?: unknown }).tools = []
     const model = await langchainModel(start)

@@ -25,7 +25,15 @@ test.each(shapes)('%s', async (shape) => {
   const messagesOf = (step: Step): object[] => written[shape](step, now)
   let now = 1_000
   const warnings: string[] = []
-  const options = { sessionId: 's', cwd: folder(), store: { kind: 'memory' as const }, model: MODEL, stay: SOON, now: () => now, onWarning: (one: string) => warnings.push(one) }
+  const options = {
+    sessionId: 's',
+    cwd: folder(),
+    store: { kind: 'memory' as const },
+    model: MODEL,
+    stay: SOON,
+    now: () => now,
+    onWarning: (one: string) => warnings.push(one),
+  }
   const context = new HostContext(options, shape)
   onCleanUp(() => context.close())
   const messages: object[] = []

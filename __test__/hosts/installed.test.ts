@@ -31,7 +31,10 @@ function run(file: string, args: string[], options: { cwd: string; env?: Record<
 /** Returns the packages that an example needs. */
 function needs(example: string): string[] {
   const line = /npm install pi-context-manager([^,\n]*)/.exec(readFileSync(join(EXAMPLES, example), 'utf8'))
-  return (line?.[1] ?? '').trim().split(/\s+/).filter((name) => name !== '')
+  return (line?.[1] ?? '')
+    .trim()
+    .split(/\s+/)
+    .filter((name) => name !== '')
 }
 
 /** An empty folder with the packages and what else is needed, in the newest version. */
@@ -53,7 +56,13 @@ describe.skipIf(process.env['CONTEXT_INSTALLED'] !== '1')('from the packed packa
     const server = await startModelServer([calls(['read', { path: 'a.txt' }]), 'a.txt has 40 lines'])
     const { stdout, stderr } = await run(findRuntime().node, [example, 'Read a.txt'], {
       cwd: project,
-      env: { PATH: process.env['PATH'] ?? '', HOME: folder(), OPENAI_BASE_URL: server.baseUrl('openai-completions'), OPENAI_API_KEY: 'none', MODEL: 'scripted' },
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        HOME: folder(),
+        OPENAI_BASE_URL: server.baseUrl('openai-completions'),
+        OPENAI_API_KEY: 'none',
+        MODEL: 'scripted',
+      },
     })
     expect(stdout.trim()).toBe('a.txt has 40 lines')
     expect(stderr).not.toContain('pi-context-manager')
@@ -75,7 +84,11 @@ describe.skipIf(process.env['CONTEXT_INSTALLED'] !== '1')('from the packed packa
     const options = { baseURL: server.baseUrl('openai-completions'), apiKey: 'none' }
     mkdirSync(join(home, 'config', 'opencode'), { recursive: true })
     // The person's own settings: the model, and what may be done without asking.
-    const own = { model: 'scripted/scripted', permission: 'allow', provider: { scripted: { npm: '@ai-sdk/openai-compatible', name: 'scripted', options, models: { scripted: model } } } }
+    const own = {
+      model: 'scripted/scripted',
+      permission: 'allow',
+      provider: { scripted: { npm: '@ai-sdk/openai-compatible', name: 'scripted', options, models: { scripted: model } } },
+    }
     writeFileSync(join(home, 'config', 'opencode', 'opencode.json'), JSON.stringify(own))
     const { stdout, stderr } = await run(join(project, 'node_modules', 'opencode-linux-x64', 'bin', 'opencode'), ['run', '--print-logs', 'Read a.txt'], {
       cwd: project,

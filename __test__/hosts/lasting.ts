@@ -27,7 +27,13 @@ export class LastingHost {
     const manager = await ContextManager.open({ sessionId: this.#session, cwd: this.#cwd, store: this.#store, filesystemId: FILESYSTEM, watch: false })
     onCleanUp(() => manager.close())
     this.#manager = manager
-    this.#projection = new Projection(manager, { shape: this.#shape, model: MODEL, shortens: true, now: () => this.#now, onWarning: (warning) => expect.unreachable(warning) })
+    this.#projection = new Projection(manager, {
+      shape: this.#shape,
+      model: MODEL,
+      shortens: true,
+      now: () => this.#now,
+      onWarning: (warning) => expect.unreachable(warning),
+    })
   }
 
   async restart(): Promise<void> {

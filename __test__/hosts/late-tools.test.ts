@@ -7,8 +7,7 @@ afterEach(cleanUp)
 
 type Step = Parameters<ReturnType<typeof contextFor>['prepareStep']>[0]
 
-const step = (count: number) =>
-  ({ messages: Array.from({ length: count }, (_, n) => ({ role: 'user', content: `prompt ${n}` })) }) as unknown as Step
+const step = (count: number) => ({ messages: Array.from({ length: count }, (_, n) => ({ role: 'user', content: `prompt ${n}` })) }) as unknown as Step
 
 test.each([
   ['fetched after the first step: no warning', true, 0],

@@ -27,21 +27,27 @@ const LONG = { turns: 1, calls: 110, stay: { ...SOON, weight: 0.1 } }
 const isPrompt = (text: string) => text.startsWith('work ')
 
 /** Thinks and prints one file after the other, `most` of them for each prompt. Titles are answered. */
-const thoughtful = (most: number) => (request: ModelRequest): Answer => {
-  const { messages, n, tools } = request
-  if (tools.length === 0) return 'a title'
-  const at = messages.findLastIndex(({ role, text }) => role === 'user' && isPrompt(text))
-  const done = messages.slice(at + 1).filter(({ role }) => role === 'assistant').length
-  const thinking = `thought ${n} ${'hm '.repeat(100)}`
-  if (done >= most) return { thinking, text: `done ${n}` }
-  return { thinking, ...calls(['bash', { command: `cat n${done % CALLS}.txt # ${n}`, description: 'prints a file' }, `call_${n}`]) }
-}
+const thoughtful =
+  (most: number) =>
+  (request: ModelRequest): Answer => {
+    const { messages, n, tools } = request
+    if (tools.length === 0) return 'a title'
+    const at = messages.findLastIndex(({ role, text }) => role === 'user' && isPrompt(text))
+    const done = messages.slice(at + 1).filter(({ role }) => role === 'assistant').length
+    const thinking = `thought ${n} ${'hm '.repeat(100)}`
+    if (done >= most) return { thinking, text: `done ${n}` }
+    return { thinking, ...calls(['bash', { command: `cat n${done % CALLS}.txt # ${n}`, description: 'prints a file' }, `call_${n}`]) }
+  }
 
 const NPM: Record<SignedFormat, string> = { 'anthropic-messages': '@ai-sdk/anthropic', 'openai-responses': '@ai-sdk/openai' }
 
 describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
   /** One session. `told`: what the user says about the model's binding. */
-  async function session(format: SignedFormat, told?: 'none', { turns, calls: most, stay } = { turns: TURNS, calls: CALLS, stay: SOON as typeof LONG.stay | typeof SOON }) {
+  async function session(
+    format: SignedFormat,
+    told?: 'none',
+    { turns, calls: most, stay } = { turns: TURNS, calls: CALLS, stay: SOON as typeof LONG.stay | typeof SOON },
+  ) {
     const server = await startModelServer(thoughtful(most), {})
     const host = new OpenCode(BOUND[format], NPM[format])
     for (let n = 0; n < CALLS; n += 1) writeFileSync(join(host.cwd, `n${n}.txt`), output(`n${n}`))
@@ -49,7 +55,10 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     await host.start(server, [[PLUGIN, { store, stay, ...(told === undefined ? {} : { model: { binding: told } }) }]])
     for (let turn = 0; turn < turns; turn += 1) await host.prompt(`work ${turn}`)
     server.check()
-    const fate = fateOf(server.requests.filter(({ tools }) => tools.length > 0), isPrompt)
+    const fate = fateOf(
+      server.requests.filter(({ tools }) => tools.length > 0),
+      isPrompt,
+    )
     await host.kill9()
     const manager = await ContextManager.open({ sessionId: `opencode:${host.sessionId}`, cwd: host.cwd, store, watch: false })
     onCleanUp(() => manager.close())

@@ -42,9 +42,19 @@ function obedient(request: ModelRequest): Answer {
 }
 
 const agentRequests = (server: ModelServer) => server.requests.filter(({ tools }) => tools.length > 0)
-const lastResults = (server: ModelServer) => agentRequests(server).at(-1)!.messages.flatMap(({ results }) => results)
-const lastText = (server: ModelServer) => agentRequests(server).at(-1)!.messages.map(({ json }) => json).join('\n')
-const prompted = (server: ModelServer) => agentRequests(server).at(-1)!.messages.flatMap(({ role, text }) => (role === 'user' ? [text] : []))
+const lastResults = (server: ModelServer) =>
+  agentRequests(server)
+    .at(-1)!
+    .messages.flatMap(({ results }) => results)
+const lastText = (server: ModelServer) =>
+  agentRequests(server)
+    .at(-1)!
+    .messages.map(({ json }) => json)
+    .join('\n')
+const prompted = (server: ModelServer) =>
+  agentRequests(server)
+    .at(-1)!
+    .messages.flatMap(({ role, text }) => (role === 'user' ? [text] : []))
 
 const told = (server: ModelServer) => prompted(server).flatMap((text) => text.split('\n').filter((line) => line.startsWith('stale ')))
 

@@ -67,7 +67,14 @@ export class Host {
   async #start(): Promise<{ manager: ContextManager; projection: Projection }> {
     const manager = await ContextManager.open({ sessionId: `s${this.#sessions}`, ...this.#place, filesystemId: FILESYSTEM, watch: false })
     onCleanUp(() => manager.close())
-    const projection = new Projection(manager, { shape: this.#shape, model: MODEL, shortens: true, now: () => this.#now, canRecall: () => this.canRecall, onWarning: (warning) => expect.unreachable(warning) })
+    const projection = new Projection(manager, {
+      shape: this.#shape,
+      model: MODEL,
+      shortens: true,
+      now: () => this.#now,
+      canRecall: () => this.canRecall,
+      onWarning: (warning) => expect.unreachable(warning),
+    })
     return { manager, projection }
   }
 }

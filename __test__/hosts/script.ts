@@ -21,7 +21,11 @@ export function obedient(request: ModelRequest): Answer {
   if (verb === 'say' || word === undefined) return `done ${n}`
   if (verb === 'read') return calls(['read', { path: word }, `call_${n}`])
   const names = word.split('+')
-  return calls(...names.map((name, index): [string, object, string] => (verb === 'bring' ? ['activate', { id: name }, `call_${n}_${index}`] : ['show', { name }, `call_${n}_${index}`])))
+  return calls(
+    ...names.map((name, index): [string, object, string] =>
+      verb === 'bring' ? ['activate', { id: name }, `call_${n}_${index}`] : ['show', { name }, `call_${n}_${index}`],
+    ),
+  )
 }
 
 /** Follows the prompt, and thinks first. */

@@ -28,7 +28,16 @@ test.each(Object.keys(drivers))('%s', async (host) => {
   const server = await startModelServer(script)
   const warnings: string[] = []
   const onWarning = (text: string) => warnings.push(text)
-  const context = { sessionId: 'parent', stay: { weight: 0.3 }, cwd: folder(), store: sqlite(), filesystemId: FILESYSTEM, watch: false, model: MODEL, onWarning }
+  const context = {
+    sessionId: 'parent',
+    stay: { weight: 0.3 },
+    cwd: folder(),
+    store: sqlite(),
+    filesystemId: FILESYSTEM,
+    watch: false,
+    model: MODEL,
+    onWarning,
+  }
   const parent = await drivers[host]!({ url: server.baseUrl('openai-completions'), context, show: output, childId: 'child' })
   onCleanUp(() => parent.context?.close())
   onCleanUp(() => parent.child?.close())

@@ -96,12 +96,27 @@ describe.skipIf(!existsSync(MODEL))('with the smallest model', () => {
     const secret = 'The token is kf83-zz91-qq07.'
     const pieces = [{ part: 'text' as const, text: 'kf83-zz91-qq07' }]
     const request = (text: string) => `<|im_start|>user\n${text}\nRepeat the token.<|im_end|>\n<|im_start|>assistant\n`
-    const full = { arm: { name: 'full', policy: 'append' as const }, captured: [{ request: request(secret), pieces }, { request: request(`${secret} `), pieces }] }
-    const mask = { arm: { name: 'mask', policy: 'mask' as const }, captured: [{ request: request('[...]'), pieces }, { request: request('[....]'), pieces }] }
+    const full = {
+      arm: { name: 'full', policy: 'append' as const },
+      captured: [
+        { request: request(secret), pieces },
+        { request: request(`${secret} `), pieces },
+      ],
+    }
+    const mask = {
+      arm: { name: 'mask', policy: 'mask' as const },
+      captured: [
+        { request: request('[...]'), pieces },
+        { request: request('[....]'), pieces },
+      ],
+    }
     const file = join(mkdtempSync(join(tmpdir(), 'likelihood-')), 'run.jsonl')
     const task = { file, arms: [full, mask], limit: 1500, progress: () => {} }
     measure(engine, task)
-    const lines = readFileSync(file, 'utf8').trim().split('\n').map((text) => JSON.parse(text) as Line)
+    const lines = readFileSync(file, 'utf8')
+      .trim()
+      .split('\n')
+      .map((text) => JSON.parse(text) as Line)
     expect(lines.map(({ arm, answer }) => `${arm} ${answer}`)).toEqual(['full 0', 'full 1', 'mask 0', 'mask 1'])
     for (const line of lines.slice(2)) {
       expect(changeOf(line)).toBeGreaterThan(10)
@@ -113,7 +128,10 @@ describe.skipIf(!existsSync(MODEL))('with the smallest model', () => {
     const before = engine.decoded
     measure(engine, task)
     expect(engine.decoded - before).toBeLessThan(200)
-    const again = readFileSync(file, 'utf8').split('\n').filter((text) => text !== '').map((text) => JSON.parse(text) as Line)
+    const again = readFileSync(file, 'utf8')
+      .split('\n')
+      .filter((text) => text !== '')
+      .map((text) => JSON.parse(text) as Line)
     expect(again.map(({ arm, answer }) => `${arm} ${answer}`)).toEqual(['full 0', 'full 1', 'mask 0', 'mask 1'])
   }, 120_000)
 })

@@ -43,7 +43,5 @@ for (const [n, id] of ids.entries()) {
 }
 // The histogram counts from timer to timer, which are a millisecond apart where nothing stands in the way.
 const millis = (nanos) => Math.max(0, Math.round(nanos / 1e5 - 10) / 10)
-console.log(
-  JSON.stringify({ equal, events, flush, stall: millis(delay.max), usual: millis(delay.percentile(99)) }),
-)
+console.log(JSON.stringify({ equal, events, flush, stall: millis(delay.max), usual: millis(delay.percentile(99)) }))
 await manager.close()

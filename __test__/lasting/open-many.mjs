@@ -4,8 +4,7 @@ import { join } from 'node:path'
 
 const [native, path, cwd, sessions] = process.argv.slice(2)
 const { ContextManager, Store } = await import(native)
-const open = (n) =>
-  ContextManager.open({ sessionId: `s${n}`, cwd, store: { kind: 'sqlite', path, durability: 'process' }, filesystemId: 'test' })
+const open = (n) => ContextManager.open({ sessionId: `s${n}`, cwd, store: { kind: 'sqlite', path, durability: 'process' }, filesystemId: 'test' })
 const count = (what) => readdirSync(`/proc/self/${what}`).length
 const before = { descriptors: count('fd'), threads: count('task') }
 const managers = []
@@ -25,7 +24,10 @@ const descriptors = count('fd') - before.descriptors
 const threads = count('task') - before.threads
 // Half of them end; the others continue.
 for (let n = 0; n < managers.length; n += 2) await managers[n].close()
-const refused = await managers[0].sessionSets().then(() => 'none', (error) => error.code)
+const refused = await managers[0].sessionSets().then(
+  () => 'none',
+  (error) => error.code,
+)
 writeFileSync(common, 'after')
 let told = 0
 for (let n = 1; n < managers.length; n += 2) {

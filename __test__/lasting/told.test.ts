@@ -129,7 +129,13 @@ class Host {
 
 async function mcp(store: string, cwd: string): Promise<(query: string) => Promise<string>> {
   const client = new Client({ name: 'test', version: '1' })
-  await client.connect(new StdioClientTransport({ command: process.execPath, args: [MAIN, 'mcp', '--store', store, '--session', 'a', '--session', 'b', '--folder', cwd], stderr: 'pipe' }))
+  await client.connect(
+    new StdioClientTransport({
+      command: process.execPath,
+      args: [MAIN, 'mcp', '--store', store, '--session', 'a', '--session', 'b', '--folder', cwd],
+      stderr: 'pipe',
+    }),
+  )
   onCleanUp(() => client.close())
   return async (query) => {
     const { content, isError = false } = (await client.callTool({ name: 'search', arguments: { query } })) as { content: Block[]; isError?: boolean }

@@ -1,7 +1,19 @@
 /** The golden vectors of our lines through the addon; crates/lines/tests/golden.rs compares the crate itself with them. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { activeHeading, callInMark, headerLine, headerOf, isBegun, isReference, nameInPath, namesIn, pointerTo, poolLineOf, referenceOf } from '../../lib/lines/index.ts'
+import {
+  activeHeading,
+  callInMark,
+  headerLine,
+  headerOf,
+  isBegun,
+  isReference,
+  nameInPath,
+  namesIn,
+  pointerTo,
+  poolLineOf,
+  referenceOf,
+} from '../../lib/lines/index.ts'
 
 interface Vector<T> {
   name?: string

@@ -25,7 +25,19 @@ const STEP = { inputTokensAbove: 40_000, input: 6, output: 30, cacheRead: 0.6, c
 const DEAR = { id: 'dear', contextWindow: 200_000, maxTokens: 8192, cost: { input: 15, output: 75, cacheRead: 1.5, cacheWrite: 0 } }
 
 /** A user's step. Without the extension, the first four do nothing. */
-type Step = 'roll' | 'undo' | 'off' | 'on' | 'compact' | 'fork' | 'abort' | 'restart' | { say: string } | { work: number } | { goto: number } | { model: string }
+type Step =
+  | 'roll'
+  | 'undo'
+  | 'off'
+  | 'on'
+  | 'compact'
+  | 'fork'
+  | 'abort'
+  | 'restart'
+  | { say: string }
+  | { work: number }
+  | { goto: number }
+  | { model: string }
 
 /** Differences from the usual provider. */
 interface Provider {
@@ -60,13 +72,20 @@ const SCENARIOS: [name: string, steps: Step[], provider?: Provider][] = [
   ['a roll and an undo with no call between', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'undo', ...say('f', 'g')]],
   ['an undo after a call', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f'), 'undo', ...say('g', 'h')]],
   ['off and on', [...say('a', 'b', 'c', 'd'), 'off', ...say('e', 'f'), 'on', 'roll', ...say('g', 'h')]],
-  ['a step back behind a roll, and a roll there', [...say('a', 'b', 'c', 'd'), 'roll', ...say('e', 'f'), { goto: 2 }, ...say('g', 'h', 'i'), 'roll', ...say('j')]],
+  [
+    'a step back behind a roll, and a roll there',
+    [...say('a', 'b', 'c', 'd'), 'roll', ...say('e', 'f'), { goto: 2 }, ...say('g', 'h', 'i'), 'roll', ...say('j')],
+  ],
   ['a fork after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g'), 'fork', ...say('h', 'i')]],
   ['a compaction after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f'), 'compact', ...say('g', 'h', 'i')]],
   ['a compaction right after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'compact', ...say('f', 'g')]],
   ['reads of the same files again', [...say('a', 'b', 'a', 'c', 'b', 'd', 'a'), 'roll', ...say('e', 'b', 'f')]],
   ['a step in the price that only plain Pi reaches', [...say('a', 'b', 'c', 'd'), 'roll', ...say('e', 'f', 'g', 'h')], { cost: { ...COST, tiers: [STEP] } }],
-  ['long answers above a step that only plain Pi reaches', [...say('a', 'b', 'c', 'd'), 'roll', ...say('e', 'f', 'g', 'h')], { cost: { ...COST, tiers: [STEP] }, goesOn: 400 }],
+  [
+    'long answers above a step that only plain Pi reaches',
+    [...say('a', 'b', 'c', 'd'), 'roll', ...say('e', 'f', 'g', 'h')],
+    { cost: { ...COST, tiers: [STEP] }, goesOn: 400 },
+  ],
   ['a dearer model after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f'), { model: 'dear' }, ...say('g', 'h')]],
   ['a cheaper model after a roll', [{ model: 'dear' }, ...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g'), { model: 'scripted' }, ...say('h')]],
   ['a restart after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'restart', ...say('f', 'g'), 'restart', ...say('h')]],
@@ -83,7 +102,11 @@ const LONG: [name: string, steps: Step[], provider?: Provider][] = [
   ['the same with settings of the user', work(15), { compaction: { reserveTokens: 40_000, keepRecentTokens: 60_000 } }],
   ['a window of 100k with restarts', [...work(4), 'restart', ...work(3, 4), 'restart', ...work(3, 7)], { window: 100_000 }],
   ['a roll and an undo where plain Pi has compacted', [...work(6), 'roll', ...work(1, 6), 'undo', ...work(2, 7)], { window: 150_000 }],
-  ['two models with windows of two sizes', [{ model: 'dear' }, ...work(4), { model: 'scripted' }, ...work(4, 4), { model: 'dear' }, ...work(2, 8)], { window: 100_000 }],
+  [
+    'two models with windows of two sizes',
+    [{ model: 'dear' }, ...work(4), { model: 'scripted' }, ...work(4, 4), { model: 'dear' }, ...work(2, 8)],
+    { window: 100_000 },
+  ],
   ['a compaction by hand behind one that only plain Pi makes', [...work(8), 'compact', ...work(4, 8)], { window: 150_000 }],
   ['a step in the price above which plain Pi compacts', work(10), { window: 120_000, cost: { ...COST, tiers: [{ ...STEP, inputTokensAbove: 110_000 }] } }],
   ['a fork where plain Pi has compacted', [...work(5), 'fork', ...work(3, 5)], { window: 100_000 }],
@@ -108,7 +131,11 @@ interface Outcome {
 }
 
 /** Takes the steps in a separate Pi. Returns the bill of the branch, and the reported saving. */
-async function run(steps: readonly Step[], { cost = COST, api, env, isSilent, goesOn = 0, window = 200_000, compaction = { keepRecentTokens: 2000 } }: Provider, isManaged: boolean): Promise<Outcome> {
+async function run(
+  steps: readonly Step[],
+  { cost = COST, api, env, isSilent, goesOn = 0, window = 200_000, compaction = { keepRecentTokens: 2000 } }: Provider,
+  isManaged: boolean,
+): Promise<Outcome> {
   const isWork = steps.some((step) => typeof step === 'object' && 'work' in step)
   let worked = 0
   const { server, home, load } = await setUp(
@@ -123,9 +150,10 @@ async function run(steps: readonly Step[], { cost = COST, api, env, isSilent, go
       const name = /read (\w)$/m.exec(said)?.[1]
       // Held open: half of it has come, or nothing at all where tokens are reported at the end.
       if (said.endsWith('wait')) return api === undefined ? { before: new Gate(), text: '' } : { parts: ['half of it', new Gate()] }
-      const reply = request.messages.at(-1)!.role === 'user' && name !== undefined
-        ? calls(['read', { path: `${name}.txt` }, `call_${n}`])
-        : { text: `answer about ${said}${' and so on'.repeat(goesOn)}` }
+      const reply =
+        request.messages.at(-1)!.role === 'user' && name !== undefined
+          ? calls(['read', { path: `${name}.txt` }, `call_${n}`])
+          : { text: `answer about ${said}${' and so on'.repeat(goesOn)}` }
       return isSilent === true ? { ...reply, usage: NO_TOKENS } : reply
     },
     { model: { cost }, models: [DEAR], contextWindow: window, settings: { compaction }, ...(api && { api }), ...(env && { env }) },
@@ -152,7 +180,15 @@ async function run(steps: readonly Step[], { cost = COST, api, env, isSilent, go
     paid += charge.cost ?? 0
   }
   const longest = Math.max(0, ...branch.map((entry) => (entry['data'] as { last?: { plain: number } } | undefined)?.last?.plain ?? 0))
-  return { cost: billOf(branch as never).cost, saved: point?.dollars ?? 0, used, paid, summaries: branch.filter(({ type }) => type === 'compaction').length, longest, screen }
+  return {
+    cost: billOf(branch as never).cost,
+    saved: point?.dollars ?? 0,
+    used,
+    paid,
+    summaries: branch.filter(({ type }) => type === 'compaction').length,
+    longest,
+    screen,
+  }
 }
 
 async function take(rpc: PiRpc, server: ModelServer, step: Step, isManaged: boolean): Promise<void> {
@@ -174,7 +210,9 @@ async function take(rpc: PiRpc, server: ModelServer, step: Step, isManaged: bool
   else if ('model' in step) await rpc.command({ type: 'set_model', provider: 'rig', modelId: step.model })
   else {
     const { sessionFile } = await rpc.state()
-    const answers = branchOf(readSession(sessionFile).entries).filter((entry) => entry.type === 'message' && entry['message'].role === 'assistant' && entry['message'].stopReason === 'stop')
+    const answers = branchOf(readSession(sessionFile).entries).filter(
+      (entry) => entry.type === 'message' && entry['message'].role === 'assistant' && entry['message'].stopReason === 'stop',
+    )
     await command(rpc, `/goto ${answers[step.goto]!.id}`)
   }
 }
@@ -191,7 +229,9 @@ test.each(some(LONG, 2))('%s: the saving that is claimed is the true one within 
   const whole = { compaction: {}, ...provider }
   const [own, plain] = [await run(steps, whole, true), await run(steps, whole, false)]
   const saved = plain.cost - own.cost
-  process.stderr.write(`${name}: $${own.cost.toFixed(4)} beside $${plain.cost.toFixed(4)} (${plain.summaries} summaries); saved $${saved.toFixed(4)}, said $${own.saved.toFixed(4)} (${((100 * own.saved) / saved - 100).toFixed(2)} %)\n`)
+  process.stderr.write(
+    `${name}: $${own.cost.toFixed(4)} beside $${plain.cost.toFixed(4)} (${plain.summaries} summaries); saved $${saved.toFixed(4)}, said $${own.saved.toFixed(4)} (${((100 * own.saved) / saved - 100).toFixed(2)} %)\n`,
+  )
   expect(plain.summaries).toBeGreaterThan(0)
   // If little was saved, the two bills agree.
   expect(Math.abs(own.saved - saved)).toBeLessThan(Math.max(0.02 * saved, 0.002 * plain.cost))
@@ -201,5 +241,7 @@ test.each(some(LONG, 2))('%s: the saving that is claimed is the true one within 
   expect(own.screen).toMatch(new RegExp(own.saved < 0 ? `Cost .* more \\(${share} %\\)` : `Saved \\$${own.saved.toFixed(2)} \\(${share} %\\)`))
   expect(own.screen).toContain(`Paid $${own.cost.toFixed(2)}, without pi-context-manager $${(own.cost + own.saved).toFixed(2)}`)
   // The requests that we report for plain Pi are never longer than the window.
-  expect(own.longest).toBeLessThanOrEqual(Math.max(provider.window ?? 200_000, steps.some((step) => typeof step === 'object' && 'model' in step) ? DEAR.contextWindow : 0))
+  expect(own.longest).toBeLessThanOrEqual(
+    Math.max(provider.window ?? 200_000, steps.some((step) => typeof step === 'object' && 'model' in step) ? DEAR.contextWindow : 0),
+  )
 })

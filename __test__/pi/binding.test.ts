@@ -58,7 +58,12 @@ interface Session extends Setting, Fate {
   run: PrintResult
 }
 
-async function session({ api, env = {}, ...model }: PiModel, strict: StrictOptions, context: Partial<Settings> = {}, [turns, count] = [TURNS, 6]): Promise<Session> {
+async function session(
+  { api, env = {}, ...model }: PiModel,
+  strict: StrictOptions,
+  context: Partial<Settings> = {},
+  [turns, count] = [TURNS, 6],
+): Promise<Session> {
   const cost = { input: 4, output: 20, cacheRead: 0.2, cacheWrite: 5 }
   const setting = await setUp(worker(count), { api, env, model: { ...model, reasoning: true, cost }, context: { ...SOON, ...context }, strict })
   for (let n = 0; n < 8; n += 1) put(setting.home, `f${n}.txt`, lines(`f${n}`, 60))
@@ -67,7 +72,8 @@ async function session({ api, env = {}, ...model }: PiModel, strict: StrictOptio
   setting.server.check()
   const fate = fateOf(setting.server.agentRequests, (text) => text.startsWith('work '))
   const file = process.env['CONTEXT_FIGURES']
-  if (file !== undefined) appendFileSync(file, `${JSON.stringify({ host: `Pi ${findPi().version}`, model: model.id, api, context, ...fate, rolls: rolls(setting) })}\n`)
+  if (file !== undefined)
+    appendFileSync(file, `${JSON.stringify({ host: `Pi ${findPi().version}`, model: model.id, api, context, ...fate, rolls: rolls(setting) })}\n`)
   return { ...setting, ...fate, run }
 }
 
@@ -109,7 +115,10 @@ describe.each<[string, PiModel, StrictOptions, Partial<Settings>]>([
   })
 })
 
-test.each<[string, PiModel]>([['Anthropic', COPILOT], ['Bedrock', BEDROCK]])('%s: refused_reasoning_is_left_out_from_then_on_and_the_user_is_told', async (_, model) => {
+test.each<[string, PiModel]>([
+  ['Anthropic', COPILOT],
+  ['Bedrock', BEDROCK],
+])('%s: refused_reasoning_is_left_out_from_then_on_and_the_user_is_told', async (_, model) => {
   // The user says that nothing is bound, and is wrong.
   const found = await session(model, {}, { binding: 'none' })
   const { server, run } = found
@@ -128,7 +137,10 @@ test.each<[string, PiModel]>([['Anthropic', COPILOT], ['Bedrock', BEDROCK]])('%s
   await inspectsAlike(found, [server.agentRequests.length - 2])
 })
 
-test.each<[string, PiModel]>([['Anthropic, asked', DIRECT], ['OpenAI', SOL]])('%s: reasoning_of_running_turns_is_lost_if_it_is_told_nothing', async (_, model) => {
+test.each<[string, PiModel]>([
+  ['Anthropic, asked', DIRECT],
+  ['OpenAI', SOL],
+])('%s: reasoning_of_running_turns_is_lost_if_it_is_told_nothing', async (_, model) => {
   const { refused, lostRunning } = await session(model, {}, { binding: 'none' })
   expect(refused).toBe(0)
   expect(lostRunning).toBeGreaterThan(0)

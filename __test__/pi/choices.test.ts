@@ -15,8 +15,7 @@ import type { Setting } from './support.ts'
 
 afterEach(cleanUp)
 
-const READS: Script = (_request, n) =>
-  n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a'], ['read', { path: 'docs/rules.md' }, 'call_b']) : `answer ${n}.`
+const READS: Script = (_request, n) => (n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a'], ['read', { path: 'docs/rules.md' }, 'call_b']) : `answer ${n}.`)
 
 function files(home: Setting['home']): void {
   mkdirSync(join(home.cwd, 'docs'), { recursive: true })
@@ -36,7 +35,9 @@ describe('a session of the holdout', () => {
     const sent = (all: Setting['server']['requests']): unknown => all.map(({ messages }) => messages.map(({ role, text }) => [role, text]))
     const placed = JSON.stringify(sent(setting.server.requests)).replaceAll(setting.home.cwd, home.cwd)
     expect(placed).toBe(JSON.stringify(sent(server.requests)))
-    const marks = readSession(sessionFiles(setting.home.sessionsDir).at(-1)!).entries.filter((entry) => (entry as { customType?: string }).customType === HOLDOUT)
+    const marks = readSession(sessionFiles(setting.home.sessionsDir).at(-1)!).entries.filter(
+      (entry) => (entry as { customType?: string }).customType === HOLDOUT,
+    )
     expect(marks).toHaveLength(1)
   })
 

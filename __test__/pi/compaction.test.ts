@@ -19,10 +19,7 @@ describe('between prompts', () => {
         if (request.kind === 'summary') return 'SUMMARY'
         if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_a'])
         if (lastOf(request, 'user')!.text === 'back' && request.messages.at(-1)!.role === 'user') {
-          return calls(
-            ['search_context', { query: 'lorem' }, 'call_search'],
-            ['activate', { id: 'call_a' }, 'call_back'],
-          )
+          return calls(['search_context', { query: 'lorem' }, 'call_search'], ['activate', { id: 'call_a' }, 'call_back'])
         }
         return lines(`answer ${n}`, 150)
       },

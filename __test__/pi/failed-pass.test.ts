@@ -13,10 +13,9 @@ afterEach(cleanUp)
 const FAULTY = fileURLToPath(new URL('faulty.ts', import.meta.url))
 
 test.each(['STORE_UNAVAILABLE', 'IO'])('a collapsed output stays collapsed: %s', async (code) => {
-  const { server, home, load } = await setUp(
-    (_request, n) => (n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a']) : `answer ${n}`),
-    { context: TOOLS_AT_ONCE },
-  )
+  const { server, home, load } = await setUp((_request, n) => (n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a']) : `answer ${n}`), {
+    context: TOOLS_AT_ONCE,
+  })
   put(home, 'a.txt', lines('a', 200))
   const file = join(home.root, 'fails')
   const rpc = await startRpc({ ...load, extension: FAULTY, env: { ...load.env, FAULT: 'advance', FAULT_CODE: code, FAULT_WHILE: file } })
@@ -40,10 +39,9 @@ test.each([
   ['IO', 2],
   ['STORE_UNAVAILABLE', 1],
 ])('in sections, the sections stay: %s', async (code, count) => {
-  const { server, home, load } = await setUp(
-    (_request, n) => (n === 0 ? calls(['bash', { command: 'cat a.txt' }, 'call_a']) : `answer ${n}`),
-    { context: { layout: 'sections' } },
-  )
+  const { server, home, load } = await setUp((_request, n) => (n === 0 ? calls(['bash', { command: 'cat a.txt' }, 'call_a']) : `answer ${n}`), {
+    context: { layout: 'sections' },
+  })
   put(home, 'a.txt', lines('a', 200))
   const file = join(home.root, 'fails')
   const rpc = await startRpc({ ...load, extension: FAULTY, env: { ...load.env, FAULT: 'assemble,advance', FAULT_CODE: code, FAULT_WHILE: file } })

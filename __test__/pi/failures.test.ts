@@ -21,12 +21,7 @@ describe('tools of the model', () => {
     ['a missing file', 'read', { path: 'nowhere.txt' }, /ENOENT/],
     ['a directory', 'read', { path: 'folder' }, /folder is a directory; list it with ls/],
     ['a named pipe', 'read', { path: 'pipe' }, /pipe is not a regular file but a named pipe/],
-    [
-      'an edit of a missing file',
-      'edit',
-      { path: 'nowhere.txt', edits: [{ oldText: 'a', newText: 'b' }] },
-      /ENOENT/,
-    ],
+    ['an edit of a missing file', 'edit', { path: 'nowhere.txt', edits: [{ oldText: 'a', newText: 'b' }] }, /ENOENT/],
     ['a write below a file', 'write', { path: 'a.txt/b.txt', content: 'x' }, /ENOTDIR|EEXIST/],
     ['an unknown id', 'activate', { id: 'call_nobody' }, /no object of this session has the id call_nobody/],
     ['an empty id', 'activate', { id: '' }, /no object of this session has the id/],
@@ -35,33 +30,26 @@ describe('tools of the model', () => {
     ['the session', 'deactivate', { id: 'session:SESSION' }, /part of the session itself/],
     ['a binary file', 'activate', { id: 'BINARY' }, /has no text: .*(is not text|NUL)/],
     ['what is not active', 'deactivate', { id: 'BINARY' }, /is not active/],
-    [
-      'lines that are none',
-      'activate',
-      { id: 'call_0_0', lines: 'ten' },
-      /lines is a range such as "120-180", not "ten"/,
-    ],
+    ['lines that are none', 'activate', { id: 'call_0_0', lines: 'ten' }, /lines is a range such as "120-180", not "ten"/],
     ['lines beyond the end', 'activate', { id: 'call_0_0', lines: '900-901' }, /\b900\b/],
-    [
-      'lines and a text',
-      'activate',
-      { id: 'call_0_0', lines: '1', grep: 'x' },
-      /give either lines or grep, not both/,
-    ],
+    ['lines and a text', 'activate', { id: 'call_0_0', lines: '1', grep: 'x' }, /give either lines or grep, not both/],
     ['a version that never was', 'activate', { id: 'call_0_0@1' }, /does not exist/],
   ])('%s', async (_name, tool, args, sentence) => {
     let session = ''
-    const { server, home, store, load } = await setUp(async (_request, n) => {
-      if (n === 0) return calls(['read', { path: 'a.txt' }], ['ls', { path: '.' }])
-      if (n > 1) return 'I see'
-      const manager = await openStore(store, session, home.cwd)
-      const [file] = await manager.query({ type: 'file', pathPrefix: join(home.cwd, 'data.bin') })
-      await manager.close()
-      const text = JSON.stringify(args)
-        .replace('SESSION', session)
-        .replace('BINARY', file?.['xt/id'] ?? 'none')
-      return calls([tool, text, 'call_bad'])
-    }, { context: TOOLS_AT_ONCE })
+    const { server, home, store, load } = await setUp(
+      async (_request, n) => {
+        if (n === 0) return calls(['read', { path: 'a.txt' }], ['ls', { path: '.' }])
+        if (n > 1) return 'I see'
+        const manager = await openStore(store, session, home.cwd)
+        const [file] = await manager.query({ type: 'file', pathPrefix: join(home.cwd, 'data.bin') })
+        await manager.close()
+        const text = JSON.stringify(args)
+          .replace('SESSION', session)
+          .replace('BINARY', file?.['xt/id'] ?? 'none')
+        return calls([tool, text, 'call_bad'])
+      },
+      { context: TOOLS_AT_ONCE },
+    )
     put(home, 'a.txt', lines('a', 40))
     put(home, 'data.bin', Uint8Array.from([0, 1, 2, 255, 0]))
     mkdirSync(join(home.cwd, 'folder'))
@@ -71,19 +59,14 @@ describe('tools of the model', () => {
     const events = await rpc.prompt('try')
     checkAppendOnly(server.requests)
     expect(resultsById(server.requests[2]!).get('call_bad')).toMatch(sentence)
-    const end = events.find(
-      (event) => event.type === 'tool_execution_end' && event['toolCallId'] === 'call_bad',
-    )!
+    const end = events.find((event) => event.type === 'tool_execution_end' && event['toolCallId'] === 'call_bad')!
     expect(end['isError']).toBe(true)
     expect(notices(rpc.events)).toEqual([])
     expect(rpc.events.filter((event) => event.type === 'extension_error')).toEqual([])
   })
 
   test('a binary file is read as Pi reads it, and known without text', async () => {
-    const { home, store, load } = await setUp([
-      calls(['read', { path: 'data.bin' }, 'call_bin']),
-      'I see',
-    ])
+    const { home, store, load } = await setUp([calls(['read', { path: 'data.bin' }, 'call_bin']), 'I see'])
     put(home, 'data.bin', Uint8Array.from([0, 1, 2, 255, 0]))
     const run = await runPrint({ ...load, prompts: ['try'] })
     expect(run).toMatchObject({ exitCode: 0, stderr: '' })
@@ -95,10 +78,7 @@ describe('tools of the model', () => {
   // The owner of everything may read everything: there is nothing that could not be read.
   test('a file without permission to read', async ({ skip }) => {
     skip(process.getuid?.() === 0, 'root may read any file: run this test as another user')
-    const { server, home, load } = await setUp([
-      calls(['read', { path: 'locked.txt' }, 'call_locked']),
-      'I see',
-    ])
+    const { server, home, load } = await setUp([calls(['read', { path: 'locked.txt' }, 'call_locked']), 'I see'])
     writeFileSync(join(home.cwd, 'locked.txt'), 'x', { mode: 0 })
     const run = await runPrint({ ...load, prompts: ['try'] })
     expect(run).toMatchObject({ exitCode: 0, stderr: '' })
@@ -106,15 +86,14 @@ describe('tools of the model', () => {
   })
 
   test('an object of another session is not known in this one', async () => {
-    const { server, home, load } = await setUp((_request, n) => {
-      if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_other'])
-      if (n === 2)
-        return calls(
-          ['search_context', { query: 'lorem' }, 'call_search'],
-          ['activate', { id: 'call_other' }, 'call_bad'],
-        )
-      return 'fine'
-    }, { context: TOOLS_AT_ONCE })
+    const { server, home, load } = await setUp(
+      (_request, n) => {
+        if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_other'])
+        if (n === 2) return calls(['search_context', { query: 'lorem' }, 'call_search'], ['activate', { id: 'call_other' }, 'call_bad'])
+        return 'fine'
+      },
+      { context: TOOLS_AT_ONCE },
+    )
     put(home, 'a.txt', lines('a', 40))
     await runPrint({ ...load, prompts: ['one'] })
     await runPrint({ ...load, prompts: ['two'] })
@@ -151,22 +130,14 @@ describe('the store and the addon', () => {
     const setting = await setUp(script)
     put(setting.home, 'file', '')
     const path = join(setting.home.cwd, 'file', 'context.db')
-    await expectPlain(
-      setting,
-      { env: { CONTEXT_STORE_PATH: path } },
-      /^The context manager could not start: .*file\/context\.db/,
-    )
+    await expectPlain(setting, { env: { CONTEXT_STORE_PATH: path } }, /^The context manager could not start: .*file\/context\.db/)
   })
 
   onFile('a file that is not a database')('a store that is not a database', async () => {
     const setting = await setUp(script)
     put(setting.home, 'context.db', 'this is a text file, and not a short one either'.repeat(100))
     const path = join(setting.home.cwd, 'context.db')
-    await expectPlain(
-      setting,
-      { env: { CONTEXT_STORE_PATH: path } },
-      /^The context manager could not start: .*context\.db/,
-    )
+    await expectPlain(setting, { env: { CONTEXT_STORE_PATH: path } }, /^The context manager could not start: .*context\.db/)
   })
 
   test('an addon that is missing', async () => {
@@ -190,9 +161,7 @@ describe('the store and the addon', () => {
     const path = join(home.cwd, 'file', 'context.db')
     const rpc = await startRpc({ ...load, env: { CONTEXT_STORE_PATH: path } })
     await rpc.prompt('one')
-    expect(notices(rpc.events)).toEqual([
-      expect.stringMatching(/could not start.*\/context on tries again\.$/),
-    ])
+    expect(notices(rpc.events)).toEqual([expect.stringMatching(/could not start.*\/context on tries again\.$/)])
     expect(await command(rpc, '/context')).toEqual([expect.stringContaining('could not start')])
     execFileSync('rm', [join(home.cwd, 'file')])
     expect(await command(rpc, '/context on')).toEqual([expect.stringContaining('is on')])
@@ -204,16 +173,11 @@ describe('the store and the addon', () => {
 
   test('settings that can not be used are told, and the rest of them holds', async () => {
     const { home, load } = await setUp(['fine'])
-    writeFileSync(
-      join(home.agentDir, 'context-manager.json'),
-      '{ "perTurn": "many", "colour": 1, "enabled": true }',
-    )
+    writeFileSync(join(home.agentDir, 'context-manager.json'), '{ "perTurn": "many", "colour": 1, "enabled": true }')
     const rpc = await startRpc(load)
     await rpc.prompt('hello')
     expect(notices(rpc.events)).toEqual([
-      expect.stringMatching(
-        /context-manager\.json: "perTurn" must be a whole number of at least 1, not "many"$/,
-      ),
+      expect.stringMatching(/context-manager\.json: "perTurn" must be a whole number of at least 1, not "many"$/),
       expect.stringMatching(/context-manager\.json: there is no setting "colour"$/),
     ])
     expect(await command(rpc, '/context')).toEqual([expect.stringContaining('Context:')])
@@ -236,56 +200,42 @@ describe('handlers that fail on purpose leave a working Pi and one notice', () =
     'settle',
   ]
 
-  test.each(some([...methods.map((name) => [name]), [methods.join(',')], ['close'], ['sessionSets']], 5))(
-    '%s',
-    async (fault) => {
-      const { server, home, load } = await setUp([
-        calls(['read', { path: 'a.txt' }, 'call_a'], ['bash', { command: 'cat a.txt' }, 'call_b']),
-        calls(['edit', { path: 'a.txt', edits: [{ oldText: 'a line 2:', newText: 'second:' }] }, 'call_e']),
-        calls(['write', { path: 'b.txt', content: 'b' }, 'call_w']),
-        calls(['read', { path: 'b.txt' }, 'call_r']),
-        'done',
-        'again',
-      ])
-      const text = lines('a', 40)
-      put(home, 'a.txt', text)
-      const rpc = await startRpc({ ...load, extension: FAULTY, env: { ...load.env, FAULT: fault } })
-      await rpc.prompt('one')
-      await rpc.prompt('two')
-      expect(await rpc.command({ type: 'get_last_assistant_text' })).toEqual({ text: 'again' })
-      expect(await rpc.close()).toEqual({ code: 0, signal: null })
-      expect(
-        rpc.events.filter((event) => event.type === 'extension_error' || event.type === 'not_json'),
-      ).toEqual([])
-      const results = resultsById(server.requests.at(-1)!)
-      for (const id of ['call_a', 'call_b']) expect(results.get(id)!.replace(/^id=.*\n/, '')).toBe(text)
-      expect(results.get('call_e')).toContain('Successfully replaced 1 block(s) in a.txt.')
-      expect(results.get('call_r')).toBe('b')
-      // A failure that concerns only a display, or that happens at the very end, is not a failure of the session.
-      const silent = ['close', 'sessionSets'].includes(fault)
-      const told = notices(rpc.events)
-      if (silent) expect(told).toEqual([])
-      else
-        expect(told).toEqual([
-          expect.stringMatching(/^The context manager (could not start|stopped): .*\w+ fails on purpose/),
-        ])
-    },
-  )
-
-  test('reports a failure that concerns one call, and the session continues', async () => {
+  test.each(some([...methods.map((name) => [name]), [methods.join(',')], ['close'], ['sessionSets']], 5))('%s', async (fault) => {
     const { server, home, load } = await setUp([
-      calls(['bash', { command: 'cat a.txt' }, 'call_a']),
+      calls(['read', { path: 'a.txt' }, 'call_a'], ['bash', { command: 'cat a.txt' }, 'call_b']),
+      calls(['edit', { path: 'a.txt', edits: [{ oldText: 'a line 2:', newText: 'second:' }] }, 'call_e']),
+      calls(['write', { path: 'b.txt', content: 'b' }, 'call_w']),
+      calls(['read', { path: 'b.txt' }, 'call_r']),
       'done',
       'again',
     ])
+    const text = lines('a', 40)
+    put(home, 'a.txt', text)
+    const rpc = await startRpc({ ...load, extension: FAULTY, env: { ...load.env, FAULT: fault } })
+    await rpc.prompt('one')
+    await rpc.prompt('two')
+    expect(await rpc.command({ type: 'get_last_assistant_text' })).toEqual({ text: 'again' })
+    expect(await rpc.close()).toEqual({ code: 0, signal: null })
+    expect(rpc.events.filter((event) => event.type === 'extension_error' || event.type === 'not_json')).toEqual([])
+    const results = resultsById(server.requests.at(-1)!)
+    for (const id of ['call_a', 'call_b']) expect(results.get(id)!.replace(/^id=.*\n/, '')).toBe(text)
+    expect(results.get('call_e')).toContain('Successfully replaced 1 block(s) in a.txt.')
+    expect(results.get('call_r')).toBe('b')
+    // A failure that concerns only a display, or that happens at the very end, is not a failure of the session.
+    const silent = ['close', 'sessionSets'].includes(fault)
+    const told = notices(rpc.events)
+    if (silent) expect(told).toEqual([])
+    else expect(told).toEqual([expect.stringMatching(/^The context manager (could not start|stopped): .*\w+ fails on purpose/)])
+  })
+
+  test('reports a failure that concerns one call, and the session continues', async () => {
+    const { server, home, load } = await setUp([calls(['bash', { command: 'cat a.txt' }, 'call_a']), 'done', 'again'])
     put(home, 'a.txt', lines('a', 40))
     const env = { ...load.env, FAULT: 'receive', FAULT_CODE: 'INVALID_ARGUMENT' }
     const rpc = await startRpc({ ...load, extension: FAULTY, env })
     await rpc.prompt('one')
     await rpc.prompt('two')
-    expect(notices(rpc.events)).toEqual([
-      expect.stringMatching(/receive fails on purpose \(INVALID_ARGUMENT\)/),
-    ])
+    expect(notices(rpc.events)).toEqual([expect.stringMatching(/receive fails on purpose \(INVALID_ARGUMENT\)/)])
     const [report] = await command(rpc, '/context')
     expect(report).toContain('cat a.txt  ')
     expect(resultsById(server.requests[1]!).get('call_a')).toBe(lines('a', 40))
@@ -293,8 +243,7 @@ describe('handlers that fail on purpose leave a working Pi and one notice', () =
 })
 
 test('a file that changed under the model: an edit beside the change is made and shows it, one that meets it is refused once', async () => {
-  const edit = (oldText: string, id: string) =>
-    calls(['edit', { path: 'a.txt', edits: [{ oldText, newText: 'mine' }] }, id])
+  const edit = (oldText: string, id: string) => calls(['edit', { path: 'a.txt', edits: [{ oldText, newText: 'mine' }] }, id])
   const bash = (command: string, id: string) => calls(['bash', { command }, id])
   const write = (id: string) => calls(['write', { path: 'a.txt', content: 'all mine' }, id])
   const answers = [

@@ -12,8 +12,7 @@ export default function faulty(pi: ExtensionAPI): void {
   const names = (process.env['FAULT'] ?? '').split(',')
   const file = process.env['FAULT_WHILE']
   const isOn = (): boolean => file === undefined || existsSync(file)
-  const failure = (name: string): Error =>
-    Object.assign(new Error(`${name} fails on purpose`), { code: process.env['FAULT_CODE'] ?? 'STORE_UNAVAILABLE' })
+  const failure = (name: string): Error => Object.assign(new Error(`${name} fails on purpose`), { code: process.env['FAULT_CODE'] ?? 'STORE_UNAVAILABLE' })
   install(pi, async () => ({
     defaultStorePath,
     async open(options) {

@@ -25,8 +25,7 @@ async function started(context?: Parameters<typeof setUp>[1]): Promise<{ setting
 }
 
 const settingsOf = ({ home }: Setting) => join(home.agentDir, 'context-manager.json')
-const isStored = ({ store }: Setting) =>
-  [store, `${store}-wal`].some((path) => existsSync(path) && readFileSync(path).includes(TOKEN))
+const isStored = ({ store }: Setting) => [store, `${store}-wal`].some((path) => existsSync(path) && readFileSync(path).includes(TOKEN))
 
 only('yes keeps secrets out from the first call on, and is not asked again', async () => {
   const { setting, start } = await started({ context: { perTurn: 7 } })
@@ -86,7 +85,13 @@ only("installed as a package, it has its name on Pi's start screen", async () =>
   const packages = join(home.agentDir, 'npm', 'node_modules')
   mkdirSync(packages, { recursive: true })
   symlinkSync(fileURLToPath(new URL('../..', import.meta.url)), join(packages, 'pi-context-manager'))
-  const pi = new PiProcess({ args: ['--model', MODEL], cwd: home.cwd, env: { ...home.env, TERM: 'xterm-256color', CONTEXT_STORE: 'memory' }, input: true, terminal: { columns: 80, rows: 40 } })
+  const pi = new PiProcess({
+    args: ['--model', MODEL],
+    cwd: home.cwd,
+    env: { ...home.env, TERM: 'xterm-256color', CONTEXT_STORE: 'memory' },
+    input: true,
+    terminal: { columns: 80, rows: 40 },
+  })
   const shown = (): string => stripVTControlCharacters(pi.stdout).replaceAll(/\s+/g, ' ')
   await new Promise<void>((resolve) => pi.child.stdout?.on('data', () => /\[Extensions\] \S+/.test(shown()) && resolve()))
   expect(shown()).toMatch(/\[Extensions\] pi-context-manager /)

@@ -50,7 +50,9 @@ test.each<Api>(['openai-completions', 'anthropic-messages', 'openai-responses'])
   expect(last.messages.length).toBeLessThan(2 * STEPS)
   expect(last.messages.find((message) => message.role === 'user')!.text).toContain('take all the steps')
   for (const message of last.messages) expect(message.text !== '' || message.calls.length + message.results.length > 0).toBe(true)
-  const line = withLines(last)[0]!.split('\n').find((one) => one.startsWith('bash echo step '))!
+  const line = withLines(last)[0]!
+    .split('\n')
+    .find((one) => one.startsWith('bash echo step '))!
   expect(line).toMatch(/^bash echo step \d+ of many; seq 1000 1400 -> 402 lines id=[0-9a-f]{8}$/)
 
   // Another process sends the same bytes.
@@ -83,8 +85,7 @@ test.each<Api>(['openai-completions', 'anthropic-messages', 'openai-responses'])
   await rpc.prompt('back, after a restart')
   const again = server.agentRequests.at(-2)!
   checkToolPairs(again)
-  const steps = (request: ModelRequest): [string, string][] =>
-    [...resultsById(request)].filter(([id]) => id.startsWith('call_') && !id.startsWith('call_back'))
+  const steps = (request: ModelRequest): [string, string][] => [...resultsById(request)].filter(([id]) => id.startsWith('call_') && !id.startsWith('call_back'))
   // Text that has become stale meanwhile may leave with the first request of a process, if the cache does not have it any more.
   const broughtBack = steps(undone).filter(([id, text]) => resultsById(rolled).get(id) !== text)
   expect(broughtBack.length).toBeGreaterThan(0)

@@ -18,14 +18,25 @@ const ANTHROPIC = { api: 'anthropic-messages', baseUrl: 'https://api.anthropic.c
 
 /** The context that an extension has while Pi makes a request. */
 function context(model: object = ANTHROPIC, isPlan = false): any {
-  return { model: { provider: 'p', id: 'claude-opus-4-5', cost: { input: 5, cacheRead: 0.5, cacheWrite: 6.25 }, ...model }, modelRegistry: { isUsingOAuth: () => isPlan } }
+  return {
+    model: { provider: 'p', id: 'claude-opus-4-5', cost: { input: 5, cacheRead: 0.5, cacheWrite: 6.25 }, ...model },
+    modelRegistry: { isUsingOAuth: () => isPlan },
+  }
 }
 
 /** A payload as Pi makes it: markers at the system prompt, the last tool and the last block. */
 function payload(ttl: '1h' | undefined, messages = 1): any {
   const cache_control = { type: 'ephemeral', ...(ttl && { ttl }) }
-  const said = Array.from({ length: messages }, (_, n) => ({ role: n % 2 === 0 ? 'user' : 'assistant', content: [{ type: 'text', text: `m${n}`, ...(n === messages - 1 && { cache_control }) }] }))
-  return { model: 'claude-opus-4-5', system: [{ type: 'text', text: 's', cache_control }], tools: [{ name: 'read' }, { name: 'bash', cache_control }], messages: said }
+  const said = Array.from({ length: messages }, (_, n) => ({
+    role: n % 2 === 0 ? 'user' : 'assistant',
+    content: [{ type: 'text', text: `m${n}`, ...(n === messages - 1 && { cache_control }) }],
+  }))
+  return {
+    model: 'claude-opus-4-5',
+    system: [{ type: 'text', text: 's', cache_control }],
+    tools: [{ name: 'read' }, { name: 'bash', cache_control }],
+    messages: said,
+  }
 }
 
 const MOMENT = { at: 0, warmedMs: undefined, isNew: true, binding: 'none' as const, systemTokens: 3_000, savedTokens: 0 }
@@ -52,9 +63,12 @@ test.each<[string, LifetimeOption, any, '1h' | undefined, string[]]>([
   expect(markerRefusal(changed ?? before)).toBeUndefined()
 })
 
-test.each([undefined, null, 'text', [], {}, { messages: 1 }, { messages: [null, { content: 3 }], system: 'x' }])('a payload of another form stays as it is: %j', (odd) => {
-  expect(new SessionLifetimes('1h').changed(odd, context(), MOMENT)).toBeUndefined()
-})
+test.each([undefined, null, 'text', [], {}, { messages: 1 }, { messages: [null, { content: 3 }], system: 'x' }])(
+  'a payload of another form stays as it is: %j',
+  (odd) => {
+    expect(new SessionLifetimes('1h').changed(odd, context(), MOMENT)).toBeUndefined()
+  },
+)
 
 describe('the rule', () => {
   const run = (pauses: readonly number[], changes: Partial<typeof MOMENT>, warm?: (minute: number) => number | undefined): string[] => {
@@ -84,7 +98,8 @@ describe('the rule', () => {
 
   test('a session that another process has begun keeps Pi’s lifetimes until they must have expired', () => {
     const own = new SessionLifetimes('1h')
-    const at = (minute: number): string => asked(own.changed(payload(undefined), context(), { ...MOMENT, at: minute * MINUTE, isNew: false }) ?? payload(undefined)).join(' ')
+    const at = (minute: number): string =>
+      asked(own.changed(payload(undefined), context(), { ...MOMENT, at: minute * MINUTE, isNew: false }) ?? payload(undefined)).join(' ')
     expect([at(0), at(30), at(95)]).toEqual(['5m 5m 5m', '5m 5m 5m', '1h 1h 1h'])
   })
 
@@ -134,7 +149,11 @@ test('no request of 3,000 in random sessions is refused, and nothing but lifetim
 
 /** A Pi that takes a scripted provider for Anthropic: requests to its address go to that one. */
 async function pi(context: object, env: Record<string, string>, isAnthropic: boolean): Promise<Setting> {
-  const setting = await setUp((request, n) => (n % 2 === 0 ? calls(['read', { path: `f${n}.txt` }, `call_${n}`]) : 'next'), { api: 'anthropic-messages', env, context })
+  const setting = await setUp((request, n) => (n % 2 === 0 ? calls(['read', { path: `f${n}.txt` }, `call_${n}`]) : 'next'), {
+    api: 'anthropic-messages',
+    env,
+    context,
+  })
   const file = join(setting.home.agentDir, 'models.json')
   const models = JSON.parse(readFileSync(file, 'utf8'))
   const own = new URL(models.providers.rig.baseUrl).origin
@@ -151,7 +170,14 @@ async function pi(context: object, env: Record<string, string>, isAnthropic: boo
 
 describe('Pi', () => {
   test.each<[string, object, Record<string, string>, boolean, string, RegExp]>([
-    ['on an hour at Anthropic asks for it in tools and system', {}, { PI_CACHE_RETENTION: 'long' }, true, '1h 1h 5m', /The cache's lifetime: system and tools are kept for an hour; the conversation, which rolls rewrite, for five minutes(?:; that has saved about .* so far)?\./],
+    [
+      'on an hour at Anthropic asks for it in tools and system',
+      {},
+      { PI_CACHE_RETENTION: 'long' },
+      true,
+      '1h 1h 5m',
+      /The cache's lifetime: system and tools are kept for an hour; the conversation, which rolls rewrite, for five minutes(?:; that has saved about .* so far)?\./,
+    ],
     ['at Anthropic asks for what the user has set', { cacheLifetime: '1h' }, {}, true, '1h 1h 1h', /The cache's lifetime: an hour, as you have set\./],
     ['asks another provider for nothing, whatever is set', { cacheLifetime: '1h' }, {}, false, '5m 5m 5m', /^(?![^]*lifetime)/],
   ])('%s', async (_, context, env, isAnthropic, wanted, told) => {

@@ -89,7 +89,11 @@ async function run(setting: Setting, extension: readonly string[]) {
 const MARK = '[collapsed: 4000 characters, id=0123abcd]'
 
 const SCRIPTED = (_request: unknown, n: number): Answer => {
-  if (n === 0) return calls(['read', { path: 'seen.txt' }, 'call_seen'], ...[0, 1, 2, 3].map((part): [string, object, string] => ['read', { path: `part${part}.txt` }, `call_${part}`]))
+  if (n === 0)
+    return calls(
+      ['read', { path: 'seen.txt' }, 'call_seen'],
+      ...[0, 1, 2, 3].map((part): [string, object, string] => ['read', { path: `part${part}.txt` }, `call_${part}`]),
+    )
   if (n === 2) return calls(...[0, 1, 2].map((part): [string, object, string] => ['bash', { command: `cat part${part}.txt` }, `again_${part}`]))
   if (n === 3) return calls(['codemode', { code: SCRIPT.replace('MARK', JSON.stringify(MARK)) }, 'call_cm'])
   return `answer ${n}`
@@ -109,8 +113,7 @@ describe.skipIf(!HAS_CODEMODE)('a program with over fifty calls', () => {
     const { rpc, session, requests } = await run(ours, [ours.load.extension])
     const [with_, without] = [valuesIn(ours), valuesIn(plain)]
     expect(JSON.parse(without).length).toBeGreaterThan(50)
-    for (const [index, value] of (JSON.parse(without) as unknown[]).entries())
-      expect(JSON.parse(with_)[index]).toEqual(value)
+    for (const [index, value] of (JSON.parse(without) as unknown[]).entries()) expect(JSON.parse(with_)[index]).toEqual(value)
     expect(with_).toBe(without)
 
     // The result of the program itself is the model's: it is recorded, and has a header where it is long enough.

@@ -12,8 +12,7 @@ afterEach(cleanUp)
 /** Pi in a terminal after four prompts: `a.txt` was read in the first and is stale by now. Answers begin with `more`. */
 async function afterFour(columns = 100, rows = 30, more = ''): Promise<{ setting: Setting; terminal: PiTerminal }> {
   const setting = await setUp(
-    (_request, n) =>
-      n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a'], ['bash', { command: 'cat b.txt' }, 'call_b']) : `${more}answer ${n}.`,
+    (_request, n) => (n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a'], ['bash', { command: 'cat b.txt' }, 'call_b']) : `${more}answer ${n}.`),
     { context: TOOLS_AT_ONCE },
   )
   put(setting.home, 'a.txt', lines('a', 60))
@@ -107,7 +106,9 @@ test('a roll that pays back late asks first: n and escape leave everything, y ro
   const opened = await terminal.press(`/context${KEYS.enter}`, /esc close/)
   expect(opened).toMatch(/r roll [\d.]+k?/)
   const question = await terminal.press('r', /\(y\/n\)/)
-  expect(question.replaceAll(/\s+/g, ' ')).toMatch(/This roll: 2 items, [\d.]+k tokens removed, cost [\d.]+k input tokens, pays back in \d+ calls\. Roll anyway/)
+  expect(question.replaceAll(/\s+/g, ' ')).toMatch(
+    /This roll: 2 items, [\d.]+k tokens removed, cost [\d.]+k input tokens, pays back in \d+ calls\. Roll anyway/,
+  )
   await terminal.press('n', /Nothing was rolled\./)
   await terminal.press('r', /\(y\/n\)/)
   await terminal.press(KEYS.escape, /Nothing was rolled\./)
@@ -119,7 +120,9 @@ test('a roll that pays back late asks first: n and escape leave everything, y ro
 })
 
 test('an output whose call has become one line is listed with its size and its age, opened and brought back', async () => {
-  const setting = await setUp((_request, n) => (n < 40 ? calls(['bash', { command: `cat big.txt # n${n}.` }, `call_${n}`]) : `answer ${n}.`), { context: TOOLS_AT_ONCE })
+  const setting = await setUp((_request, n) => (n < 40 ? calls(['bash', { command: `cat big.txt # n${n}.` }, `call_${n}`]) : `answer ${n}.`), {
+    context: TOOLS_AT_ONCE,
+  })
   put(setting.home, 'big.txt', lines('big', 40))
   const terminal = await startTerminal({ ...setting.load, columns: 120, rows: 60 })
   await terminal.press(`one${KEYS.enter}`, /answer 40\./)

@@ -25,9 +25,13 @@ describe('tools', () => {
         expect([tool.promptSnippet, tool.promptGuidelines]).toEqual([undefined, undefined])
       },
     }
-    registerTools(pi as any, () => {
-      throw new Error('not open')
-    }, namesBeside(new Set()))
+    registerTools(
+      pi as any,
+      () => {
+        throw new Error('not open')
+      },
+      namesBeside(new Set()),
+    )
     const characters = words.join('').length
     expect(words).toHaveLength(5)
     expect(characters / 4).toBeLessThan(600)
@@ -114,10 +118,8 @@ describe('results', () => {
 })
 
 describe('entries and messages', () => {
-  const entry = (id: string, parentId: string | null, more: object): SessionEntry =>
-    ({ id, parentId, timestamp: '', ...more }) as SessionEntry
-  const user = (id: string, parentId: string | null) =>
-    entry(id, parentId, { type: 'message', message: { role: 'user', content: id, timestamp: 0 } })
+  const entry = (id: string, parentId: string | null, more: object): SessionEntry => ({ id, parentId, timestamp: '', ...more }) as SessionEntry
+  const user = (id: string, parentId: string | null) => entry(id, parentId, { type: 'message', message: { role: 'user', content: id, timestamp: 0 } })
   const branch = (entries: SessionEntry[], leaf: string | null): SessionTree => ({
     getLeafId: () => leaf,
     getEntry: (id) => entries.find((one) => one.id === id),
@@ -125,8 +127,7 @@ describe('entries and messages', () => {
 
   test('new entries follow the last one, oldest first', () => {
     const entries = [user('a', null), user('b', 'a'), user('c', 'b'), user('x', 'a')]
-    const ids = (last: string | null, leaf: string | null) =>
-      entriesAfter(branch(entries, leaf), last)?.map((one) => one.id)
+    const ids = (last: string | null, leaf: string | null) => entriesAfter(branch(entries, leaf), last)?.map((one) => one.id)
     expect(ids(null, 'c')).toEqual(['a', 'b', 'c'])
     expect(ids('a', 'c')).toEqual(['b', 'c'])
     expect(ids('c', 'c')).toEqual([])
@@ -136,34 +137,25 @@ describe('entries and messages', () => {
   })
 
   test('only the entries that Pi sends are messages', () => {
-    const bash = (more: object) =>
-      entry('b', null, { type: 'message', message: { role: 'bashExecution', command: 'x', ...more } })
+    const bash = (more: object) => entry('b', null, { type: 'message', message: { role: 'bashExecution', command: 'x', ...more } })
     expect(messageOf(user('a', null))).toMatchObject({ role: 'user' })
     expect(messageOf(bash({}))).toMatchObject({ role: 'bashExecution' })
     expect(messageOf(bash({ excludeFromContext: true }))).toBeUndefined()
     expect(messageOf(entry('s', null, { type: 'message', message: { role: 'system' } }))).toBeUndefined()
     expect(messageOf(entry('m', null, { type: 'model_change' }))).toBeUndefined()
-    expect(
-      messageOf(entry('c', null, { type: 'custom_message', customType: 't', content: 'x', display: true })),
-    ).toEqual({
+    expect(messageOf(entry('c', null, { type: 'custom_message', customType: 't', content: 'x', display: true }))).toEqual({
       role: 'custom',
       customType: 't',
       content: 'x',
     })
-    const projection = [
-      { sourceEntry: user('a', null), messages: [{ role: 'system' }, { role: 'user', content: 'x' }] },
-    ]
+    const projection = [{ sourceEntry: user('a', null), messages: [{ role: 'system' }, { role: 'user', content: 'x' }] }]
     expect(messagesOf(projection as any)).toEqual([{ key: 'a', message: { role: 'user', content: 'x' } }])
   })
 
   test('a replaced result keeps its images, a replaced answer all but the edited parts', () => {
     const image = { type: 'image', data: 'x', mimeType: 'image/png' }
     const result = { role: 'toolResult', content: [{ type: 'text', text: 'long' }, image] } as any
-    const to = (text?: string) =>
-      replacementOf(
-        { kind: 'result', key: 'r', object: 'o', ...(text === undefined ? {} : { text }) },
-        result,
-      )
+    const to = (text?: string) => replacementOf({ kind: 'result', key: 'r', object: 'o', ...(text === undefined ? {} : { text }) }, result)
     expect(to('ref')).toEqual({ content: [{ type: 'text', text: 'ref' }, image] })
     expect(to()).toEqual({ content: [{ type: 'text', text: 'long' }, image] })
 
@@ -177,8 +169,7 @@ describe('entries and messages', () => {
     })
     const said = { type: 'text', text: 't' }
     const answer = { role: 'assistant', content: [thinking, call('a'), said, call('')] } as any
-    const edit = (calls: any[], texts: any[] = []) =>
-      replacementOf({ kind: 'message', key: 'm', calls, texts }, answer)
+    const edit = (calls: any[], texts: any[] = []) => replacementOf({ kind: 'message', key: 'm', calls, texts }, answer)
     const short = { content: 'short' }
     expect(edit([{ callId: '', position: 1, args: short }])).toEqual({
       content: [thinking, call('a'), said, { ...call(''), arguments: short }],
@@ -206,7 +197,10 @@ describe('entries and messages', () => {
 
   test('the points of a branch, the last one first, without entries that only look like one', () => {
     const point = (id: string, data: unknown) => entry(id, null, { type: 'custom', customType: POINT, data })
-    const [first, last] = [{ session: 's', tx: 3 }, { session: 's', tx: 7 }]
+    const [first, last] = [
+      { session: 's', tx: 3 },
+      { session: 's', tx: 7 },
+    ]
     expect([...points([])]).toEqual([])
     const branch = [point('a', first), point('b', { session: 's' }), point('c', last), point('d', null), user('e', 'd')]
     expect([...points(branch)]).toEqual([
@@ -253,7 +247,10 @@ describe('the provider', () => {
     })
     expect(billOf([answer('a', null, charged)])).toMatchObject({ cost: 3, isBilled: true, perCatalogueDollar: 0.5 })
     // The ledger counts savings at the price that this provider charges.
-    expect([lastAnswer(branch([answer('a', null, charged)])), lastAnswer(branch([answer('a', null, estimate)]))]).toMatchObject([{ perCatalogueDollar: 0.5 }, { perCatalogueDollar: 1 }])
+    expect([lastAnswer(branch([answer('a', null, charged)])), lastAnswer(branch([answer('a', null, estimate)]))]).toMatchObject([
+      { perCatalogueDollar: 0.5 },
+      { perCatalogueDollar: 1 },
+    ])
     expect(billOf([answer('a', null, charged), warm])).toMatchObject({ cost: 9, isBilled: false, perCatalogueDollar: 0.5 })
   })
 

@@ -88,9 +88,7 @@ describe.skipIf(missing)('Pi on XTDB', () => {
     await rpc.prompt('three')
     // The sender's request has its own time limit.
     const line = await lineWith(rpc, 'last error')
-    expect(line).toMatch(
-      new RegExp(`^Store: xtdb ${node.url}, \\d+ transactions waiting since 20\\S+Z, no answer, last error: .*${node.url}`),
-    )
+    expect(line).toMatch(new RegExp(`^Store: xtdb ${node.url}, \\d+ transactions waiting since 20\\S+Z, no answer, last error: .*${node.url}`))
     node.freeze(false)
     await allSent(rpc)
     await node.kill9()
@@ -111,8 +109,7 @@ describe.skipIf(missing)('Pi on XTDB', () => {
     checkAllToolPairs(server.requests)
     checkAppendOnly(server.requests)
     const results = resultsById(server.requests.at(-1)!)
-    for (const name of ['one', 'two', 'three', 'four', 'five'])
-      expect(results.get(`call_${name}`)).toBe(`${header(`call_${name}`)}\n${lines(name, 10)}`)
+    for (const name of ['one', 'two', 'three', 'four', 'five']) expect(results.get(`call_${name}`)).toBe(`${header(`call_${name}`)}\n${lines(name, 10)}`)
     const there = await versionsOf({ kind: 'xtdb', url: node.url }, home.root)
     expect(there).toEqual(await versionsOf({ kind: 'sqlite', path: journal }, home.root))
     for (const name of ['one', 'two', 'three', 'four', 'five']) expect(there.get(`call_${name}`)).toHaveLength(1)
@@ -135,7 +132,12 @@ describe.skipIf(missing)('Pi on XTDB', () => {
     await allSent(rpc)
     await rpc.close()
     server.check()
-    const manager = await ContextManager.open({ sessionId: 'other', cwd: '/', store: { kind: 'xtdb', url: node.url, journal: join(load.home.root, 'other.db') }, watch: false })
+    const manager = await ContextManager.open({
+      sessionId: 'other',
+      cwd: '/',
+      store: { kind: 'xtdb', url: node.url, journal: join(load.home.root, 'other.db') },
+      watch: false,
+    })
     onCleanUp(() => manager.close())
     expect((await manager.get('call_two'))!.content).toBe(lines('two', 10))
     // The earlier calls are also imported.
@@ -170,7 +172,7 @@ describe.skipIf(missing)('Pi on XTDB', () => {
       await allSent(rpc)
     }
     const noticesOf = (): string[] =>
-      server.requests.at(-1)!.messages.flatMap(({ role, text }) => (role === 'user' ? text.match(/^stale id=.*$/gm) ?? [] : []))
+      server.requests.at(-1)!.messages.flatMap(({ role, text }) => (role === 'user' ? (text.match(/^stale id=.*$/gm) ?? []) : []))
     await one.prompt('read one')
     await allSent(one)
     await change(two, `new\n${lines('one', 10)}`)
@@ -199,7 +201,12 @@ describe.skipIf(missing)('Pi on XTDB', () => {
     const id = (await rpc.state())['sessionId'] as string
     await other.prompt('two')
     await allSent(other)
-    const manager = await ContextManager.open({ sessionId: 'third', cwd: '/', store: { kind: 'xtdb', url: node.url, journal: join(home.root, 'third.db') }, watch: false })
+    const manager = await ContextManager.open({
+      sessionId: 'third',
+      cwd: '/',
+      store: { kind: 'xtdb', url: node.url, journal: join(home.root, 'third.db') },
+      watch: false,
+    })
     onCleanUp(() => manager.close())
     expect((await manager.get(`chat:${id}`))!['turn_count']).toBe(1)
     await rpc.prompt('three')

@@ -11,18 +11,7 @@ import { random } from '../../rig/random.ts'
 import { calls } from '../../rig/reply.ts'
 import { resultsById } from '../../rig/request.ts'
 import type { Api } from '../../rig/exchange.ts'
-import {
-  command,
-  header,
-  isExcerpt,
-  lines,
-  notices,
-  OUTPUTS_ONLY,
-  referring,
-  setUp,
-  put,
-  withoutOutputs,
-} from './support.ts'
+import { command, header, isExcerpt, lines, notices, OUTPUTS_ONLY, referring, setUp, put, withoutOutputs } from './support.ts'
 import type { Setting } from './support.ts'
 
 afterEach(cleanUp)
@@ -38,8 +27,7 @@ async function world(api: Api, rng: () => number): Promise<Setting & { texts: Ma
   let files = 0
   const setting = await setUp(
     (request, n) => {
-      if (request.messages.at(-1)!.role !== 'user' || rng() < 0.3)
-        return lines(`answer ${n}`, 1 + Math.floor(rng() * 120))
+      if (request.messages.at(-1)!.role !== 'user' || rng() < 0.3) return lines(`answer ${n}`, 1 + Math.floor(rng() * 120))
       const made = Array.from({ length: 1 + Math.floor(rng() * 4) }, (): [string, object, string] => {
         const name = `f${(files += 1)}.txt`
         const text = lines(name, 10 + Math.floor(rng() * 60))
@@ -63,8 +51,7 @@ test.each<[Api, number]>([
 ])('%s, session %i', async (api, seed) => {
   const rng = random(seed).next
   const { server, load, texts } = await world(api, rng)
-  const start = (args: string[] = []): Promise<PiRpc> =>
-    startRpc({ ...load, args, extension: [load.extension, NAVIGATE] })
+  const start = (args: string[] = []): Promise<PiRpc> => startRpc({ ...load, args, extension: [load.extension, NAVIGATE] })
   const problems: string[] = []
   let rpc = await start()
   /** The number of the first request after a step to another branch: it follows no earlier one. */

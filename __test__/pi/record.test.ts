@@ -50,20 +50,30 @@ function worker(at: number, happens: () => void, until: number, ends: () => void
   }
 }
 
-test.each(some<[string, string, number, number, string]>([
-  // While the answer with the call is on its way the store fails, and is back when its result is.
-  ['the end of a turn with a call', 'advance', 2, 3, 'IO'],
-  ['the end of a turn with a call, halfway', 'advance:half', 2, 3, 'IO'],
-  ['the end of a turn with a call, halfway and refused', 'advance:half', 2, 3, 'INVALID_ARGUMENT'],
-  ['the end of the answer', 'advance', 3, 4, 'IO'],
-  ['the next prompt', 'advance', 1, 2, 'IO'],
-  ['the next prompt, halfway', 'advance:half', 1, 2, 'IO'],
-  ['the end of a turn, and the store is told to be away', 'advance', 2, 3, 'STORE_UNAVAILABLE'],
-  ['the end of a turn, halfway, and the store is told to be away', 'advance:half', 2, 3, 'STORE_UNAVAILABLE'],
-], 2))('a write that fails once loses nothing: %s', async (_name, fault, at, until, code) => {
+test.each(
+  some<[string, string, number, number, string]>(
+    [
+      // While the answer with the call is on its way the store fails, and is back when its result is.
+      ['the end of a turn with a call', 'advance', 2, 3, 'IO'],
+      ['the end of a turn with a call, halfway', 'advance:half', 2, 3, 'IO'],
+      ['the end of a turn with a call, halfway and refused', 'advance:half', 2, 3, 'INVALID_ARGUMENT'],
+      ['the end of the answer', 'advance', 3, 4, 'IO'],
+      ['the next prompt', 'advance', 1, 2, 'IO'],
+      ['the next prompt, halfway', 'advance:half', 1, 2, 'IO'],
+      ['the end of a turn, and the store is told to be away', 'advance', 2, 3, 'STORE_UNAVAILABLE'],
+      ['the end of a turn, halfway, and the store is told to be away', 'advance:half', 2, 3, 'STORE_UNAVAILABLE'],
+    ],
+    2,
+  ),
+)('a write that fails once loses nothing: %s', async (_name, fault, at, until, code) => {
   let toggle = ''
   const { home, store, load } = await setUp(
-    worker(at, () => writeFileSync(toggle, ''), until, () => rmSync(toggle)),
+    worker(
+      at,
+      () => writeFileSync(toggle, ''),
+      until,
+      () => rmSync(toggle),
+    ),
   )
   toggle = join(home.root, 'toggle')
   for (let n = 0; n < 6; n += 2) put(home, `${n}.txt`, lines(String(n), 40))
@@ -98,9 +108,7 @@ test.each(some(['IO', 'INVALID_ARGUMENT'], 1))('a failure that repeats (%s) ends
   await rpc.prompt('six')
   await rpc.close()
   const prompts = ['one', 'two', 'three', 'four', 'five', 'six']
-  expect(await turnsOf(store, session)).toEqual(
-    prompts.map((user, n) => ({ user, answers: [`answer ${n}`], calls: [] })),
-  )
+  expect(await turnsOf(store, session)).toEqual(prompts.map((user, n) => ({ user, answers: [`answer ${n}`], calls: [] })))
 })
 
 test('messages that Pi has summarized before the record are recorded anyway, once and in order', async () => {
@@ -164,9 +172,7 @@ test('a message that the engine refuses is recorded as far as that goes, and sto
 })
 
 test('a run that begins without a prompt belongs to the turn before it, and its outputs collapse like others', async () => {
-  const { home, store, load } = await setUp((_request, n) =>
-    n === 1 ? calls(['bash', { command: 'cat a.txt' }, 'call_a']) : `answer ${n}`,
-  )
+  const { home, store, load } = await setUp((_request, n) => (n === 1 ? calls(['bash', { command: 'cat a.txt' }, 'call_a']) : `answer ${n}`))
   put(home, 'a.txt', lines('a', 60))
   const rpc = await startRpc({ ...load, extension: [load.extension, TRIGGER] })
   const session = (await rpc.state())['sessionId']

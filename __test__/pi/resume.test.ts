@@ -9,19 +9,7 @@ import type { PiRpc } from '../../rig/pi.ts'
 import { calls } from '../../rig/reply.ts'
 import { lastOf, resultsById } from '../../rig/request.ts'
 import type { ModelRequest } from '../../rig/exchange.ts'
-import {
-  command,
-  handle,
-  lines,
-  notices,
-  openStore,
-  referring,
-  sessionIdOf,
-  setsOf,
-  setUp,
-  TOOLS_AT_ONCE,
-  put,
-} from './support.ts'
+import { command, handle, lines, notices, openStore, referring, sessionIdOf, setsOf, setUp, TOOLS_AT_ONCE, put } from './support.ts'
 import type { Setting } from './support.ts'
 
 afterEach(cleanUp)
@@ -86,29 +74,26 @@ describe('a new process', () => {
     })
     const [report] = await command(after, '/context')
     expect(report).toContain('off: nothing collapses')
-    const rolled = server.requests.find(
-      (request) => referring('call_a', 'read').test(resultsById(request).get('call_a') ?? ''),
-    )!
+    const rolled = server.requests.find((request) => referring('call_a', 'read').test(resultsById(request).get('call_a') ?? ''))!
     checkAppendOnly(server.requests, [rolled.n])
     expect(rolled.n).toBeLessThan(killed)
     expect(resultsById(server.requests.at(-1)!).get(`back_${killed}`)).toBe(lines('a', 60))
   })
 
   test('kill -9 inside of a turn: its results are part of it afterwards', async () => {
-    const { server, home, store, load } = await setUp((request, n) => {
-      if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_a'])
-      if (n === 1)
-        return calls(['read', { path: 'b.txt' }, 'call_b'], ['bash', { command: 'sleep 600' }, 'call_long'])
-      return lastOf(request, 'user')!.text
-    }, { allowNoResult: true })
+    const { server, home, store, load } = await setUp(
+      (request, n) => {
+        if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_a'])
+        if (n === 1) return calls(['read', { path: 'b.txt' }, 'call_b'], ['bash', { command: 'sleep 600' }, 'call_long'])
+        return lastOf(request, 'user')!.text
+      },
+      { allowNoResult: true },
+    )
     for (const name of ['a', 'b']) put(home, `${name}.txt`, lines(name, 60))
     const rpc = await startRpc(load)
     const from = rpc.mark
     await rpc.command({ type: 'prompt', message: 'look' })
-    await rpc.waitFor(
-      (event) => event.type === 'tool_execution_end' && event['toolCallId'] === 'call_b',
-      from,
-    )
+    await rpc.waitFor((event) => event.type === 'tool_execution_end' && event['toolCallId'] === 'call_b', from)
     const { sessionId } = await rpc.state()
     await rpc.kill9()
     const after = await startRpc({ ...load, args: ['--continue'] })
@@ -175,13 +160,7 @@ describe('a new process', () => {
     const session = sessionIdOf(first.sessionFile!)
     const manager = await openStore(store, session, home.cwd)
     const turns = (await manager.get(`chat:${session}`))!['turns'] as { user: { text: string }[]; toolcall_ids: string[] }[]
-    expect(turns.map((turn) => JSON.stringify(turn.user).replace(/.*"text":"([^"]*)".*/, '$1'))).toEqual([
-      'read a',
-      'read b',
-      'read c',
-      'and on',
-      'continue',
-    ])
+    expect(turns.map((turn) => JSON.stringify(turn.user).replace(/.*"text":"([^"]*)".*/, '$1'))).toEqual(['read a', 'read b', 'read c', 'and on', 'continue'])
     expect(turns.map((turn) => turn.toolcall_ids)).toEqual([['call_a'], ['call_b'], ['call_c'], [], []])
     expect((await manager.get('call_c'))!.content).toContain(lines('c', 60))
   })
@@ -295,8 +274,7 @@ describe('inside a process', () => {
     const users = entries.filter((entry: any) => entry.message?.role === 'user')
     await command(rpc, `/goto ${users[1].id}`)
     const { sessionId } = await rpc.state()
-    const calls = async () =>
-      (await setsOf(store, sessionId, home.cwd)).activeSet.filter((id) => id.startsWith('call_'))
+    const calls = async () => (await setsOf(store, sessionId, home.cwd)).activeSet.filter((id) => id.startsWith('call_'))
     expect(await calls()).toEqual(['call_a'])
     await rpc.prompt('read c')
     expect(await calls()).toEqual(['call_a', 'call_c'])
@@ -308,9 +286,7 @@ describe('inside a process', () => {
     const { requests } = server
     checkAppendOnly([...requests.slice(0, 2), ...requests.slice(4, onC)])
     checkAppendOnly([...requests.slice(0, 4), ...requests.slice(onC)])
-    expect((await setsOf(store, sessionId, home.cwd)).sessionIndex).toEqual(
-      expect.arrayContaining(['call_a', 'call_b', 'call_c', 'call_d']),
-    )
+    expect((await setsOf(store, sessionId, home.cwd)).sessionIndex).toEqual(expect.arrayContaining(['call_a', 'call_b', 'call_c', 'call_d']))
   })
 
   test('the root of the tree has an empty state', async () => {

@@ -156,21 +156,38 @@ describe('the screen at every size', () => {
 
   test('at 80 columns neither the keys nor the description of an output is cut', () => {
     expect(drawHelp(80, 40, theme).join('\n')).not.toContain('…')
-    const row = output(1, { tool: 'search_context', id: '0123abcd', form: 'reference', failed: true, pinned: false, mayCollapse: false, turn: 120, callsAgo: 1200 })
+    const row = output(1, {
+      tool: 'search_context',
+      id: '0123abcd',
+      form: 'reference',
+      failed: true,
+      pinned: false,
+      mayCollapse: false,
+      turn: 120,
+      callsAgo: 1200,
+    })
     for (const width of [60, 80]) {
       const lines = draw(width, 40, { rows: [row] }).map((line) => line.trim())
       const at = lines.findIndex((line) => line.startsWith('search_context id='))
-      expect(`${lines[at]} ${lines[at + 1]}`.trim()).toBe(`search_context id=0123abcd, turn 120${width < 78 ? ', 1200 calls ago' : ''}; the model sees one line; b brings 6.0k tokens back`)
+      expect(`${lines[at]} ${lines[at + 1]}`.trim()).toBe(
+        `search_context id=0123abcd, turn 120${width < 78 ? ', 1200 calls ago' : ''}; the model sees one line; b brings 6.0k tokens back`,
+      )
     }
   })
 
   test('two files of one name are told apart at 80 columns', () => {
     const name = (folder: string): string => `packages/a-server-with-a-long-name/${folder}/some/more/folders/src/index.ts`
     const lines = draw(80, 40, { rows: ['client', 'routes'].map((folder, n) => output(n, { name: name(folder) })) })
-    expect(lines.filter((line) => line.includes('index.ts')).map((line) => line.trim().split(/ +/).find((part) => part.includes('index')))).toEqual([
-      '…/client/…/index.ts',
-      '…/routes/…/index.ts',
-    ])
+    expect(
+      lines
+        .filter((line) => line.includes('index.ts'))
+        .map((line) =>
+          line
+            .trim()
+            .split(/ +/)
+            .find((part) => part.includes('index')),
+        ),
+    ).toEqual(['…/client/…/index.ts', '…/routes/…/index.ts'])
   })
 
   test.each(SIZES)('%d columns, %d rows: the page of keys fits', (width, height) => {
@@ -200,7 +217,13 @@ describe('the screen at every size', () => {
   })
 
   test.each<[string, Partial<View>, Partial<Report>, string[], string[]]>([
-    ['nothing at all', { rows: [] }, { outputs: [], shares: [], contextTokens: 0, savedTokens: 0 }, ['No tool output on this branch yet', 'Nothing saved yet'], ['may collapse']],
+    [
+      'nothing at all',
+      { rows: [] },
+      { outputs: [], shares: [], contextTokens: 0, savedTokens: 0 },
+      ['No tool output on this branch yet', 'Nothing saved yet'],
+      ['may collapse'],
+    ],
     ['a filter without a match', { rows: [], filter: '/nothing' }, {}, ['/nothing', 'No output matches the filter'], []],
     ['off', {}, { off: true }, ['collapsing is off', 'o on'], ['collapsing is on']],
     ['nothing stale', {}, { roll: undefined }, ['r roll ·'], ['r roll 12k']],
@@ -208,9 +231,27 @@ describe('the screen at every size', () => {
     ['a price without a catalogue', {}, { inputPrice: 0 }, ['r roll 12k, for 9.0k once'], []],
     ['a roll that is free', {}, { roll: { items: 1, removedTokens: 800, cost: 0, gain: 80, reason: 'asked' } }, ['r roll 800, free'], []],
     ['no window', {}, { contextWindow: 0 }, ['Context 41k tokens'], ['free']],
-    ['a chosen lifetime of the cache', {}, { lifetime: { why: 'five minutes, as you have set', savedTokens: 20_000 } }, ["The cache's lifetime: five minutes, as you have set; that has saved about $0.06 so far."], []],
-    ['one that has cost more, without prices', {}, { inputPrice: 0, lifetime: { why: 'an hour for all', savedTokens: -2000 } }, ["The cache's lifetime: an hour for all; that has cost about 2.0k input tokens more so far."], []],
-    ['one that has changed nothing yet', {}, { lifetime: { why: 'an hour, as you have set', savedTokens: 0.3 } }, ["The cache's lifetime: an hour, as you have set."], []],
+    [
+      'a chosen lifetime of the cache',
+      {},
+      { lifetime: { why: 'five minutes, as you have set', savedTokens: 20_000 } },
+      ["The cache's lifetime: five minutes, as you have set; that has saved about $0.06 so far."],
+      [],
+    ],
+    [
+      'one that has cost more, without prices',
+      {},
+      { inputPrice: 0, lifetime: { why: 'an hour for all', savedTokens: -2000 } },
+      ["The cache's lifetime: an hour for all; that has cost about 2.0k input tokens more so far."],
+      [],
+    ],
+    [
+      'one that has changed nothing yet',
+      {},
+      { lifetime: { why: 'an hour, as you have set', savedTokens: 0.3 } },
+      ["The cache's lifetime: an hour, as you have set."],
+      [],
+    ],
     ['a lifetime as Pi asks', {}, {}, [], ['lifetime']],
     ['a low share from the cache', {}, { cachedShare: 0.1 }, ['/context why'], []],
   ])('%s', (_name, view, some, has, hasNot) => {
@@ -271,7 +312,7 @@ describe('parts of a whole', () => {
   test('random parts of a text show the same sum as the whole', () => {
     const random = randomFrom(7)
     for (let round = 0; round < 500; round += 1) {
-      const parts = Array.from({ length: 1 + random.below(7) }, () => random.below(3) === 0 ? random.below(50) : random.below(90_000))
+      const parts = Array.from({ length: 1 + random.below(7) }, () => (random.below(3) === 0 ? random.below(50) : random.below(90_000)))
       const total = parts.reduce((sum, part) => sum + part, 0)
       const units = random.below(200)
       const counts = apportion(parts, units)

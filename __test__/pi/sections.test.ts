@@ -19,8 +19,7 @@ test.each<Api>(['openai-completions', 'anthropic-messages'])(
   async (api) => {
     const { server, home, store, load } = await setUp(
       (request, n) => {
-        if (n === 0)
-          return calls(['read', { path: 'a.txt' }, 'call_a'], ['bash', { command: 'cat b.txt' }, 'call_b'])
+        if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_a'], ['bash', { command: 'cat b.txt' }, 'call_b'])
         if (n === 1) return calls(['edit', { path: 'a.txt', edits: [{ oldText: 'a line 2:', newText: 'second:' }] }, 'call_e'])
         if (n === 6) return calls(['activate', { id: handle('call_b') }, 'call_back'])
         return `answer ${request.n}`
@@ -74,10 +73,9 @@ test.each<Api>(['openai-completions', 'anthropic-messages'])(
 )
 
 test('off is plain Pi; on again, the sections are there at once', async () => {
-  const { server, home, load } = await setUp(
-    (_request, n) => (n === 0 ? calls(['bash', { command: 'cat a.txt' }, 'call_a']) : 'fine'),
-    { context: { layout: 'sections' } },
-  )
+  const { server, home, load } = await setUp((_request, n) => (n === 0 ? calls(['bash', { command: 'cat a.txt' }, 'call_a']) : 'fine'), {
+    context: { layout: 'sections' },
+  })
   put(home, 'a.txt', lines('a', 40))
   const rpc = await startRpc(load)
   await rpc.prompt('one')

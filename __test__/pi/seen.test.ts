@@ -28,7 +28,13 @@ test('before and after a roll, in Pi and from the session file', async () => {
   expect(stdout).toMatch(/\n(?:replaced|removed) +output of read f0\.txt +[\d.]+k? -> \d+\n/)
   const last = Number(/^Call (\d+)/.exec(stdout)?.[1])
   expect((await cli(['inspect', '--pi-session', sessionFile, '--call', String(last), '--changes'])).stdout).toBe(stdout)
-  const [whole, same] = await Promise.all([cli(['inspect', '--pi-session', sessionFile, '--call=-1', '--json']), cli(['inspect', '--pi-session', sessionFile, '--call', String(last)])])
+  const [whole, same] = await Promise.all([
+    cli(['inspect', '--pi-session', sessionFile, '--call=-1', '--json']),
+    cli(['inspect', '--pi-session', sessionFile, '--call', String(last)]),
+  ])
   expect(JSON.parse(whole.stdout)).toEqual(JSON.parse(same.stdout))
-  expect(await cli(['inspect', '--pi-session', sessionFile, '--call', '-99'])).toMatchObject({ code: 2, stderr: expect.stringContaining('call -99 does not exist') })
+  expect(await cli(['inspect', '--pi-session', sessionFile, '--call', '-99'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('call -99 does not exist'),
+  })
 })

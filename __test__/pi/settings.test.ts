@@ -14,12 +14,7 @@ afterEach(cleanUp)
 describe('settings', () => {
   test.each<[string, unknown, object, string[]]>([
     ['nothing', {}, {}, []],
-    [
-      'all of them',
-      { ...DEFAULTS, store: '/data/x.db', perTurn: 2, tools: 'observe' },
-      { store: '/data/x.db', perTurn: 2, tools: 'observe' },
-      [],
-    ],
+    ['all of them', { ...DEFAULTS, store: '/data/x.db', perTurn: 2, tools: 'observe' }, { store: '/data/x.db', perTurn: 2, tools: 'observe' }, []],
     ['a path at home', { store: '~/x.db' }, { store: join(homedir(), 'x.db') }, []],
     ['the address of a node', { store: 'http://db:3000' }, { store: { url: 'http://db:3000' } }, []],
     [
@@ -33,10 +28,7 @@ describe('settings', () => {
         `a store ${JSON.stringify(store)}`,
         { store },
         {},
-        [
-          '"store" must be an absolute path, the http address of an XTDB node, or { "url", "urls", "journal" }, ' +
-            `not ${JSON.stringify(store)}`,
-        ],
+        ['"store" must be an absolute path, the http address of an XTDB node, or { "url", "urls", "journal" }, ' + `not ${JSON.stringify(store)}`],
       ],
     ),
     ['a word for a switch', { enabled: 'no' }, {}, ['"enabled" must be true or false, not "no"']],
@@ -46,12 +38,7 @@ describe('settings', () => {
     ['a debt cap below 0', { debtCap: -1 }, {}, ['"debtCap" must be "none" or a share of what was spent, 0 or more, not -1']],
     ['a stay of no calls', { prose: 0 }, {}, ['"prose" must be "keep" or a whole number of model calls of at least 1, not 0']],
     ['too small a window', { turnsBack: 0 }, {}, ['"turnsBack" must be a whole number of at least 1, not 0']],
-    [
-      'no lifetime',
-      { cacheLifetimeSeconds: -1 },
-      {},
-      ['"cacheLifetimeSeconds" must be a number of seconds above 0, not -1'],
-    ],
+    ['no lifetime', { cacheLifetimeSeconds: -1 }, {}, ['"cacheLifetimeSeconds" must be a number of seconds above 0, not -1']],
     ['texts that never collapse', { neverCollapse: { tools: ['todo'], files: ['docs/**'] } }, { neverCollapse: { tools: ['todo'], files: ['docs/**'] } }, []],
     ...[[], { tools: 'todo' }, { files: [''] }, { paths: [] }].map((value): [string, unknown, object, string[]] => [
       `no list of what never collapses: ${JSON.stringify(value)}`,
@@ -73,7 +60,10 @@ describe('settings', () => {
       [{ agentPrefix: '/w', canonicalPrefix: '~other' }],
       [{ agentPrefix: '/w', canonicalPrefix: '/p', filesystemId: '' }],
       [{ agentPrefix: '/w', canonicalPrefix: '/p', readOnly: true }],
-      [{ agentPrefix: '/w', canonicalPrefix: '/p' }, { agentPrefix: '/w/', canonicalPrefix: '/q' }],
+      [
+        { agentPrefix: '/w', canonicalPrefix: '/p' },
+        { agentPrefix: '/w/', canonicalPrefix: '/q' },
+      ],
     ].map((mounts): [string, unknown, object, string[]] => [
       `mounts that can't be: ${JSON.stringify(mounts)}`,
       { mounts },
@@ -122,9 +112,7 @@ describe('settings', () => {
     const waiting = { ...state, connected: false, queued: 2, waitingSince: since, lastError: 'no answer\nin time' }
     expect(storeLine('/x.db', { kind: 'sqlite', queued: 0 })).toBe('/x.db')
     expect(storeLine('xtdb http://db:3000', state)).toBe('xtdb http://db2:3000, everything sent')
-    expect(storeLine('', waiting)).toBe(
-      `xtdb http://db2:3000, 2 transactions waiting since ${since}, no answer, last error: no answer in time`,
-    )
+    expect(storeLine('', waiting)).toBe(`xtdb http://db2:3000, 2 transactions waiting since ${since}, no answer, last error: no answer in time`)
     expect(storeLine('', { ...state, queued: 1 })).toBe('xtdb http://db2:3000, 1 transaction waiting')
     const start = Date.parse(since)
     expect([longWait(waiting, start + 29_999), longWait(waiting, start + 30_000)]).toEqual([undefined, '2 waiting for XTDB'])
@@ -142,7 +130,11 @@ describe('settings', () => {
     })
     const other = temporaryFolder('settings-')
     mkdirSync(join(other, 'context-manager.json'))
-    expect(readSettings({ user: other })).toEqual({ settings: DEFAULTS, given: new Set(), problems: [`${join(other, 'context-manager.json')} is not a file, so no settings are read from it`] })
+    expect(readSettings({ user: other })).toEqual({
+      settings: DEFAULTS,
+      given: new Set(),
+      problems: [`${join(other, 'context-manager.json')} is not a file, so no settings are read from it`],
+    })
   })
 
   test.each<[string, (file: string) => void, RegExp]>([
@@ -164,12 +156,15 @@ describe('settings', () => {
     expect(problems.join('\n')).toMatch(sentence)
   })
 
-  test("a link within the project is followed", () => {
+  test('a link within the project is followed', () => {
     const project = temporaryFolder('settings-')
     mkdirSync(join(project, '.pi'))
     writeFileSync(join(project, 'shared.json'), '{"perTurn": 3}')
     symlinkSync('../shared.json', join(project, '.pi', 'context-manager.json'))
-    expect(readSettings({ user: temporaryFolder('settings-'), project: join(project, '.pi'), over: '' })).toMatchObject({ settings: { perTurn: 3 }, problems: [] })
+    expect(readSettings({ user: temporaryFolder('settings-'), project: join(project, '.pi'), over: '' })).toMatchObject({
+      settings: { perTurn: 3 },
+      problems: [],
+    })
   })
 
   test('a project mounts only its own folder and the paths in it', () => {
@@ -192,7 +187,15 @@ describe('settings', () => {
     ['no mounts', [], '/p/src', { cwd: '/p/src', home: '/home/me' }],
     ['the folder itself', [['/w', '/p']], '/p', { cwd: '/w' }],
     ['below it', [['/w', '/p']], '/p/src', { cwd: '/w/src' }],
-    ['the nearest one', [['/w', '/p'], ['/s', '/p/src']], '/p/src/a', { cwd: '/s/a' }],
+    [
+      'the nearest one',
+      [
+        ['/w', '/p'],
+        ['/s', '/p/src'],
+      ],
+      '/p/src/a',
+      { cwd: '/s/a' },
+    ],
     ['the root of the sandbox', [['/', '/p']], '/p/src', { cwd: '/src' }],
     ['a similar name', [['/w', '/p']], '/paths', { cwd: '/paths' }],
   ])('the working directory as the agent sees it: %s', (_name, pairs, cwd, expected) => {

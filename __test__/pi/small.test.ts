@@ -30,8 +30,7 @@ function question(count: number): Script {
 
 async function measured(count: number, extended: boolean): Promise<Total> {
   const server = extended ? undefined : await startModelServer(question(count))
-  const setting =
-    server === undefined ? await setUp(question(count)) : { server, home: createPiHome({ server }), load: undefined }
+  const setting = server === undefined ? await setUp(question(count)) : { server, home: createPiHome({ server }), load: undefined }
   for (let n = 0; n < count; n += 1) put(setting.home, `f${n}.txt`, lines(`f${n}`, 30))
   const run = await runPrint({ ...(setting.load ?? { home: setting.home }), prompts: ['how does it work?'] })
   expect(run).toMatchObject({ exitCode: 0, stderr: '' })
@@ -81,10 +80,7 @@ describe('without the tools', () => {
       if (n === 1) return calls(['read', { path: 'a.txt' }, 'call_a'])
       const said = request.messages.filter((message) => message.role === 'user').map((message) => message.text)
       if (said.some((text) => text.includes('back')) && request.messages.at(-1)!.role === 'user')
-        return calls(
-          ['read', { path: `id=${handle('call_a')}` }, 'call_back'],
-          ['read', { path: `id=${handle('call_w')}` }, 'call_args'],
-        )
+        return calls(['read', { path: `id=${handle('call_a')}` }, 'call_back'], ['read', { path: `id=${handle('call_w')}` }, 'call_args'])
       return lines(`answer ${n}`, 100)
     })
     put(home, 'a.txt', lines('a', 100))
@@ -120,8 +116,7 @@ test('in a long session the tools come where the prompt is written anew in any c
   const first = server.requests.findIndex((request) => request.tools.includes('activate'))
   expect(first).toBeGreaterThan(4)
   for (const request of server.requests) {
-    for (const name of ['activate', 'deactivate', 'pin', 'unpin', 'search_context'])
-      expect(request.tools.includes(name)).toBe(request.n >= first)
+    for (const name of ['activate', 'deactivate', 'pin', 'unpin', 'search_context']) expect(request.tools.includes(name)).toBe(request.n >= first)
   }
   // The process that resumes the session has them from its first request on: nothing of the prompt changes for it.
   const head = (n: number): string => server.requests[n]!.prompt.slice(0, server.requests[n]!.ends[1])

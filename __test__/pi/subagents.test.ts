@@ -44,7 +44,11 @@ function reads(requests: readonly ModelRequest[]): Map<string, string[]> {
   const found = new Map<string, string[]>()
   for (const { messages } of requests) {
     const task = messages.find(({ role, text }) => role === 'user' && text.startsWith('Task: child'))
-    if (task !== undefined) found.set(task.text, messages.flatMap(({ results }) => results.map(({ text }) => text.replace(/^id=\S+\n/, ''))))
+    if (task !== undefined)
+      found.set(
+        task.text,
+        messages.flatMap(({ results }) => results.map(({ text }) => text.replace(/^id=\S+\n/, ''))),
+      )
   }
   return found
 }

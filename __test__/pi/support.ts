@@ -45,7 +45,12 @@ export interface Setting {
  */
 export async function setUp(
   script: Script,
-  { context, strict, allowNoResult = false, ...options }: Omit<PiHomeOptions, 'server'> & {
+  {
+    context,
+    strict,
+    allowNoResult = false,
+    ...options
+  }: Omit<PiHomeOptions, 'server'> & {
     context?: Partial<Settings>
     strict?: StrictOptions
     allowNoResult?: boolean
@@ -84,10 +89,7 @@ export const OUTPUTS_ONLY: Partial<Settings> = { thinking: 'keep', calls: 'keep'
 
 /** `count` lines that occur nowhere else, each with the name and its number; no line break at the end. */
 export function lines(name: string, count: number): string {
-  return Array.from(
-    { length: count },
-    (_, index) => `${name} line ${index + 1}: ${'lorem ipsum '.repeat(4)}`,
-  ).join('\n')
+  return Array.from({ length: count }, (_, index) => `${name} line ${index + 1}: ${'lorem ipsum '.repeat(4)}`).join('\n')
 }
 
 /** Writes a file into the folder that Pi works in. */
@@ -189,7 +191,5 @@ export async function command(rpc: PiRpc, text: string): Promise<string[]> {
 
 /** Returns the extension's messages to the user, among some records. */
 export function notices(events: readonly RpcEvent[]): string[] {
-  return events
-    .filter((event) => event.type === 'extension_ui_request' && event['method'] === 'notify')
-    .map((event) => event['message'] as string)
+  return events.filter((event) => event.type === 'extension_ui_request' && event['method'] === 'notify').map((event) => event['message'] as string)
 }

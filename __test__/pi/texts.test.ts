@@ -15,9 +15,7 @@ afterEach(cleanUp)
 
 describe('failures', () => {
   test('gives up slow work with a sentence', async () => {
-    await expect(bounded(new Promise(() => {}), 1, 'waiting')).rejects.toThrow(
-      'waiting took longer than 0.001 s',
-    )
+    await expect(bounded(new Promise(() => {}), 1, 'waiting')).rejects.toThrow('waiting took longer than 0.001 s')
     expect(await bounded(Promise.resolve(1), 1000, 'waiting')).toBe(1)
     await expect(bounded(Promise.reject(new Error('own')), 1000, 'waiting')).rejects.toThrow('own')
   })
@@ -80,14 +78,28 @@ describe('texts for the person', () => {
 
   test('receipts', () => {
     expect(receiptLine(receipt)).toBe('12 items, 61k tokens removed, cost 9.0k input tokens, pays back in 2 calls')
-    expect(receiptLine({ ...receipt, reasoningLost: 14 })).toBe('12 items, 61k tokens removed, reasoning of 14 steps lost, cost 9.0k input tokens, pays back in 2 calls')
+    expect(receiptLine({ ...receipt, reasoningLost: 14 })).toBe(
+      '12 items, 61k tokens removed, reasoning of 14 steps lost, cost 9.0k input tokens, pays back in 2 calls',
+    )
     expect(receiptLine({ ...receipt, reasoningLost: 1 }, true)).toBe('12 items, 61k tokens, reasoning of 1 step lost, pays back in 2 calls')
     expect(receiptLine({ ...receipt, items: 1, cost: 0 })).toBe('1 item, 61k tokens removed, free')
     const { paysBackAfterCalls: _, ...never } = receipt
     expect(receiptLine(never)).toContain('never pays back')
   })
 
-  const output = { id: 'ab', tool: 'read', name: 'a.ts', form: 'full' as const, tokens: 2400, whole: 2400, mayCollapse: false, pinned: true, failed: false, turn: 1, callsAgo: 4 }
+  const output = {
+    id: 'ab',
+    tool: 'read',
+    name: 'a.ts',
+    form: 'full' as const,
+    tokens: 2400,
+    whole: 2400,
+    mayCollapse: false,
+    pinned: true,
+    failed: false,
+    turn: 1,
+    callsAgo: 4,
+  }
   const report: Report = {
     shares: [
       { name: 'tool outputs', tokens: 30_960 },
@@ -159,7 +171,11 @@ describe('texts for the person', () => {
   test.each<[string, Partial<Report>, string]>([
     ['nothing yet', { savedTokens: 0, saved: 0, receipts: [] }, 'Nothing saved yet: nothing has been worth collapsing.'],
     ['a roll just now', { savedTokens: 0, saved: 0 }, 'Nothing saved yet: what has collapsed shows at the next call.'],
-    ['a provider that counts nothing', { savedTokens: 0, saved: 0, uncounted: 'the provider reports no token counts' }, 'What was saved is not known: the provider reports no token counts.'],
+    [
+      'a provider that counts nothing',
+      { savedTokens: 0, saved: 0, uncounted: 'the provider reports no token counts' },
+      'What was saved is not known: the provider reports no token counts.',
+    ],
     ['a model without prices', { saved: undefined }, 'Saved 280k input tokens'],
     ['a roll that has not paid back', { saved: -0.02, savedTokens: -6000, cost: 0.42 }, 'Cost $0.02 more (5 %)'],
     ['the same without prices', { saved: undefined, savedTokens: -664 }, 'Cost 664 input tokens more'],
@@ -177,7 +193,9 @@ describe('texts for the person', () => {
     const lines = reportLines(counted).join('\n')
     expect(lines).not.toContain('$')
     expect(lines).toContain('Saved 400k tokens (40 %)')
-    expect(lines).toContain('On a plan at a flat rate: sent 600k tokens, without pi-context-manager 1.0M tokens · room for 159k tokens · last call 94 % from the cache')
+    expect(lines).toContain(
+      'On a plan at a flat rate: sent 600k tokens, without pi-context-manager 1.0M tokens · room for 159k tokens · last call 94 % from the cache',
+    )
     // With a key again, dollars count.
     expect(reportLines({ ...counted, isPlan: false, saved: 0.84 }).join('\n')).toContain('Saved $0.84 (42 %)')
   })

@@ -75,21 +75,21 @@ test.each<[string, Api, Record<string, boolean>]>([
   const text = `${lines('0', 600)}\nneedle`
   put(home, '0.txt', text)
   for (let n = 1; n <= LATEST; n += 1) put(home, `${n}.txt`, lines(String(n), 600))
-  const start = (args: string[] = []): Promise<PiRpc> =>
-    startRpc({ ...load, extension: [load.extension, NAVIGATE], args })
+  const start = (args: string[] = []): Promise<PiRpc> => startRpc({ ...load, extension: [load.extension, NAVIGATE], args })
   const last = (): ModelRequest => server.requests.at(-1)!
   const works = (round: string): void => {
     const results = resultsById(last())
-    const answers = ORDER.map((name) => results.get(`${name}-${round}`)!.replace(/^id=\w+\n/, '').replace(/^[0-9a-f]{8} is/, 'it is'))
+    const answers = ORDER.map((name) =>
+      results
+        .get(`${name}-${round}`)!
+        .replace(/^id=\w+\n/, '')
+        .replace(/^[0-9a-f]{8} is/, 'it is'),
+    )
     expect(answers[0]).toMatch(/^id=\w+ tool=read line=601: needle$/m)
     const [brought, ...rest] = answers.slice(1)
     // On a dead cache what was brought back leaves as soon as it is deactivated.
     if (appends || !brought!.startsWith('toolcall_ref ')) expect(brought).toBe(text.split('\n').slice(2, 4).join('\n'))
-    expect(rest).toEqual([
-      'it is pinned',
-      'it is not pinned',
-      'it is inactive; its metadata stays',
-    ])
+    expect(rest).toEqual(['it is pinned', 'it is not pinned', 'it is inactive; its metadata stays'])
   }
 
   const rpc = await start()

@@ -15,10 +15,7 @@ const NAVIGATE = fileURLToPath(new URL('navigate.ts', import.meta.url))
 /** A large output, shown to the model as an excerpt, and a short file. Both are stale after four prompts. */
 async function afterFour(): Promise<Setting & { rpc: PiRpc }> {
   const setting = await setUp(
-    (_request, n) =>
-      n === 0
-        ? calls(['bash', { command: 'cat big.txt' }, 'call_big'], ['read', { path: 'a.txt' }, 'call_a'])
-        : lines(`answer ${n}`, 300),
+    (_request, n) => (n === 0 ? calls(['bash', { command: 'cat big.txt' }, 'call_big'], ['read', { path: 'a.txt' }, 'call_a']) : lines(`answer ${n}`, 300)),
     { context: TOOLS_AT_ONCE },
   )
   put(setting.home, 'big.txt', lines('big', 3000))
@@ -85,9 +82,11 @@ test('without a roll to undo, the savings of earlier rolls still count', async (
 })
 
 /** The outputs that `/context` lists. Their sizes follow Pi's own figure for the window. */
-const listed = async (rpc: PiRpc): Promise<string> => /^Outputs: [^]*?(?=^(?:Stale|Store):)/m.exec((await command(rpc, '/context'))[0]!)![0].replaceAll(/[\d.]+k? tokens/g, 'tokens')
+const listed = async (rpc: PiRpc): Promise<string> =>
+  /^Outputs: [^]*?(?=^(?:Stale|Store):)/m.exec((await command(rpc, '/context'))[0]!)![0].replaceAll(/[\d.]+k? tokens/g, 'tokens')
 /** Returns the cost and the saving in `/context`. The size of the window is Pi's own figure. */
-const totals = async (rpc: PiRpc): Promise<string[]> => (await command(rpc, '/context'))[0]!.split('\n').filter((line) => /^(Saved|Nothing saved|Billed|Cost)/.test(line))
+const totals = async (rpc: PiRpc): Promise<string[]> =>
+  (await command(rpc, '/context'))[0]!.split('\n').filter((line) => /^(Saved|Nothing saved|Billed|Cost)/.test(line))
 
 /** Ways back to a place where nothing was rolled. */
 const WAYS: [name: string, back: (rpc: PiRpc, leaf: string) => Promise<unknown>][] = [
@@ -111,7 +110,9 @@ test.each(WAYS)('after a roll and %s the list is as before, and the totals are t
 })
 
 test('an output that is hardly longer than its reference is not said to collapse', async () => {
-  const setting = await setUp((_request, n) => (n === 0 ? calls(['bash', { command: 'cat s.txt' }, 'call_s'], ['read', { path: 'a.txt' }, 'call_a']) : `answer ${n}`))
+  const setting = await setUp((_request, n) =>
+    n === 0 ? calls(['bash', { command: 'cat s.txt' }, 'call_s'], ['read', { path: 'a.txt' }, 'call_a']) : `answer ${n}`,
+  )
   put(setting.home, 's.txt', 'twenty and six characters\ntwenty and six characters')
   put(setting.home, 'a.txt', lines('a', 60))
   const rpc = await startRpc(setting.load)

@@ -19,8 +19,15 @@ test('a new session is recorded while no node answers, and what was not sent is 
   const url = await awayFrom(journal)
   const load = { home, ...withExtension({ url, journal }) }
   const { stderr, sessionFile } = await runPrint({ ...load, prompts: ['look'] })
-  expect(stderr).toMatch(new RegExp(`^Context manager: \\d+ transactions wait in the journal for the XTDB database at ${url}; the next session on it sends them\\.$`, 'm'))
-  const manager = await ContextManager.open({ sessionId: readSession(sessionFile!).header['id'] as string, cwd: home.cwd, store: { kind: 'sqlite', path: journal }, watch: false })
+  expect(stderr).toMatch(
+    new RegExp(`^Context manager: \\d+ transactions wait in the journal for the XTDB database at ${url}; the next session on it sends them\\.$`, 'm'),
+  )
+  const manager = await ContextManager.open({
+    sessionId: readSession(sessionFile!).header['id'] as string,
+    cwd: home.cwd,
+    store: { kind: 'sqlite', path: journal },
+    watch: false,
+  })
   expect((await manager.get('call_a'))!.content).toBe(lines('a', 10))
   await manager.close()
   // Another machine lacks that journal, and the session has messages, so it may be recorded elsewhere.

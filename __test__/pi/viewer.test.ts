@@ -84,7 +84,11 @@ describe('an opened output', () => {
     ['nothing', ''],
     ['empty lines', '\n\n\n'],
   ])('%s stay within the screen', (_name, text) => {
-    for (const [width, height] of [[20, 8], [60, 15], [200, 60]] as const) {
+    for (const [width, height] of [
+      [20, 8],
+      [60, 15],
+      [200, 60],
+    ] as const) {
       const view = viewer(text)
       for (const key of ['', 'G', 'g', 'j']) {
         view.key(key, keys)

@@ -18,8 +18,7 @@ import { command, lines, put, setUp } from './support.ts'
 afterEach(cleanUp)
 
 let count = 0
-const entry = (more: object): SessionEntry =>
-  ({ id: `e${(count += 1)}`, parentId: null, timestamp: '2026-01-01T00:00:00.000Z', ...more }) as SessionEntry
+const entry = (more: object): SessionEntry => ({ id: `e${(count += 1)}`, parentId: null, timestamp: '2026-01-01T00:00:00.000Z', ...more }) as SessionEntry
 const answer = (prompt: number, cached: number, more: object = {}): SessionEntry =>
   entry({
     type: 'message',
@@ -33,10 +32,8 @@ const answer = (prompt: number, cached: number, more: object = {}): SessionEntry
       ...more,
     },
   })
-const system = (more: object): SessionEntry =>
-  entry({ type: 'message', message: { role: 'system', content: '', timestamp: 0, ...more } })
-const edit = (targetId: string, text: string): SessionEntry =>
-  entry({ type: 'context_edit', targetId, replacement: { content: [{ type: 'text', text }] } })
+const system = (more: object): SessionEntry => entry({ type: 'message', message: { role: 'system', content: '', timestamp: 0, ...more } })
+const edit = (targetId: string, text: string): SessionEntry => entry({ type: 'context_edit', targetId, replacement: { content: [{ type: 'text', text }] } })
 
 const gone = (targetId: string): SessionEntry => entry({ type: 'context_edit', targetId, replacement: null })
 
@@ -66,7 +63,11 @@ describe('the explanation', () => {
     ['an excerpt', [second, edit('x', 'id=0123abcd\nfirst'), edit('y', reference), cold], 'We, the context manager: 2 messages were replaced by a roll.'],
     ['prose that was shortened', [second, edit('x', 'begin\n[... 900 more chars: id=0123456789a]'), cold], '1 message was replaced by a roll.'],
     ['a message that left with others', [second, edit('x', reference), gone('y'), cold], '2 messages were replaced by a roll.'],
-    ['an edit of an earlier process that looks like nothing of ours', [second, edit('x', 'shortened'), cold], 'Not known: 1 message was replaced, and the session does not show why.'],
+    [
+      'an edit of an earlier process that looks like nothing of ours',
+      [second, edit('x', 'shortened'), cold],
+      'Not known: 1 message was replaced, and the session does not show why.',
+    ],
     ['a message that left alone, in an earlier process', [second, gone('x'), cold], 'Not known: 1 message was replaced, and the session does not show why.'],
     ['tools of ours', [second, system({ toolsAdded: [{ name: 'activate' }, { name: 'pin' }] }), cold], 'We, the context manager: added activate, pin.'],
     [
@@ -76,7 +77,11 @@ describe('the explanation', () => {
     ],
     ['the system prompt', [second, system({ sections: { rules: 'x' } }), cold], 'the system prompt changed (rules).'],
     ['a compaction', [second, entry({ type: 'compaction' }), cold], 'Pi: it compacted the conversation.'],
-    ['a pause', [second, answer(22_000, 0, { timestamp: 700_000 })], 'A pause: there were 12 min between the calls, and the provider keeps a prompt for 5 min.'],
+    [
+      'a pause',
+      [second, answer(22_000, 0, { timestamp: 700_000 })],
+      'A pause: there were 12 min between the calls, and the provider keeps a prompt for 5 min.',
+    ],
     [
       'a pause with a warmed cache',
       [second, entry({ type: 'usage', kind: 'cache_warm', timestamp: new Date(600_000).toISOString() }), answer(22_000, 0, { timestamp: 700_000 })],
@@ -86,8 +91,18 @@ describe('the explanation', () => {
 
   test('more positions than the provider looks back, and a step in the price', () => {
     const user = (text: string): SessionEntry => entry({ type: 'message', message: { role: 'user', content: [{ type: 'text', text }], timestamp: 0 } })
-    const results = Array.from({ length: 40 }, (_, n) => entry({ type: 'message', message: { role: 'toolResult', toolCallId: `c${n}`, content: [{ type: 'text', text: 'x' }] } }))
-    const known = { edited: new Map(), since: Infinity, difference: null, cacheTtlMs: 300_000, reasoningLost: 0, lookback: 20, steps: [{ inputTokensAbove: 21_500, factor: 5 }] }
+    const results = Array.from({ length: 40 }, (_, n) =>
+      entry({ type: 'message', message: { role: 'toolResult', toolCallId: `c${n}`, content: [{ type: 'text', text: 'x' }] } }),
+    )
+    const known = {
+      edited: new Map(),
+      since: Infinity,
+      difference: null,
+      cacheTtlMs: 300_000,
+      reasoningLost: 0,
+      lookback: 20,
+      steps: [{ inputTokensAbove: 21_500, factor: 5 }],
+    }
     const many = Array.from({ length: 21 }, (_, n) => user(`prompt ${n}`))
     expect(explain([second, ...many, cold], known).split('\n')).toEqual([
       expect.stringContaining('The provider: it looks for a cached prefix at most 20 positions back, and 21 were added.'),
@@ -107,7 +122,13 @@ describe('the explanation', () => {
   test('earlier breaks are listed with age, tokens and money, the newest first', () => {
     const paid = (prompt: number, cached: number, more: object = {}): SessionEntry =>
       answer(prompt, cached, {
-        usage: { input: 0, output: 1, cacheRead: cached, cacheWrite: prompt - cached, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: (prompt - cached) * 1e-5, total: 0 } },
+        usage: {
+          input: 0,
+          output: 1,
+          cacheRead: cached,
+          cacheWrite: prompt - cached,
+          cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: (prompt - cached) * 1e-5, total: 0 },
+        },
         ...more,
       })
     const stored = entry({ type: 'message', message: { role: 'toolResult', content: [{ type: 'text', text: 'whole' }] } })
@@ -140,7 +161,9 @@ describe('the explanation', () => {
   })
 
   test('reasoning that rolls have taken along comes first where the provider reports nothing', () => {
-    expect(explained([first, second], null, new Map(), 14)).toMatch(/^Rolls have cost the model its reasoning of 14 steps, because what came before it changed\.\nThe last call read /)
+    expect(explained([first, second], null, new Map(), 14)).toMatch(
+      /^Rolls have cost the model its reasoning of 14 steps, because what came before it changed\.\nThe last call read /,
+    )
   })
 
   test('reasoning that the provider reports to have dropped comes first', () => {
@@ -168,11 +191,45 @@ describe('the explanation', () => {
 
   test.each<[string, SessionEntry[], Made[], string | undefined]>([
     ['ours, whatever it looks like', [made(stored.id, odd)], [{ replacement: odd, by: 'roll' }], 'We, the context manager: 1 message was replaced by a roll.'],
-    ['ours, though a later one has replaced it', [made(stored.id, odd), cold, made(stored.id, null), answer(23_000, 22_000)], [{ replacement: odd, by: 'roll' }, { replacement: null, by: 'roll' }], '1 call ago: 18k tokens processed again. We, the context manager: 1 message was replaced by a roll.'],
-    ['an undo that leads to an earlier form', [made(stored.id, odd)], [{ replacement: odd, by: 'undo' }], 'We, the context manager: 1 message was brought back by an undo.'],
-    ['a roll, an undo and a roll with no call between', [made(stored.id, rolled), made(stored.id, text('whole')), made(stored.id, rolled)], [{ replacement: rolled, by: 'roll' }, { replacement: text('whole'), by: 'undo' }], 'We, the context manager: 1 message was replaced by a roll.'],
-    ['a roll and an undo with no call between', [made(stored.id, rolled), made(stored.id, text('whole'))], [{ replacement: rolled, by: 'roll' }, { replacement: text('whole'), by: 'undo' }], 'Probably the provider'],
-    ['another extension, even if it looks like ours', [made(stored.id, rolled)], [{ replacement: odd, by: 'roll' }], 'Another extension: it replaced 1 message of the conversation.'],
+    [
+      'ours, though a later one has replaced it',
+      [made(stored.id, odd), cold, made(stored.id, null), answer(23_000, 22_000)],
+      [
+        { replacement: odd, by: 'roll' },
+        { replacement: null, by: 'roll' },
+      ],
+      '1 call ago: 18k tokens processed again. We, the context manager: 1 message was replaced by a roll.',
+    ],
+    [
+      'an undo that leads to an earlier form',
+      [made(stored.id, odd)],
+      [{ replacement: odd, by: 'undo' }],
+      'We, the context manager: 1 message was brought back by an undo.',
+    ],
+    [
+      'a roll, an undo and a roll with no call between',
+      [made(stored.id, rolled), made(stored.id, text('whole')), made(stored.id, rolled)],
+      [
+        { replacement: rolled, by: 'roll' },
+        { replacement: text('whole'), by: 'undo' },
+      ],
+      'We, the context manager: 1 message was replaced by a roll.',
+    ],
+    [
+      'a roll and an undo with no call between',
+      [made(stored.id, rolled), made(stored.id, text('whole'))],
+      [
+        { replacement: rolled, by: 'roll' },
+        { replacement: text('whole'), by: 'undo' },
+      ],
+      'Probably the provider',
+    ],
+    [
+      'another extension, even if it looks like ours',
+      [made(stored.id, rolled)],
+      [{ replacement: odd, by: 'roll' }],
+      'Another extension: it replaced 1 message of the conversation.',
+    ],
     ['another extension, where we have made nothing', [made(stored.id, odd)], [], 'Another extension: it replaced 1 message of the conversation.'],
   ])('of this process: %s', (_name, entries, edits, expected) => {
     const isLast = entries.some((one) => one.type === 'message')
@@ -186,9 +243,7 @@ describe('the explanation', () => {
 
   test('the requests tell a provider from an extension that leaves no entry', () => {
     expect(explained([second, cold], null)).toContain('The provider: the request only added to the end of the previous one')
-    expect(explained([second, cold], { part: 'message', index: 4, role: 'user' })).toContain(
-      'Another extension: message 5 of the request (user) has changed',
-    )
+    expect(explained([second, cold], { part: 'message', index: 4, role: 'user' })).toContain('Another extension: message 5 of the request (user) has changed')
     expect(explained([second, cold], { part: 'tools' })).toContain('Another extension: the tools of the request changed')
   })
 })
@@ -222,10 +277,8 @@ describe('the requests', () => {
 })
 
 describe('in Pi', () => {
-  test('a roll is ours, a rewritten request another extension\'s, and an untouched one without a cause', async () => {
-    const { home, load } = await setUp((_request, n) =>
-      n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a']) : 'fine.',
-    )
+  test("a roll is ours, a rewritten request another extension's, and an untouched one without a cause", async () => {
+    const { home, load } = await setUp((_request, n) => (n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a']) : 'fine.'))
     put(home, 'a.txt', lines('a', 400))
     const other = join(home.root, 'other.ts')
     writeFileSync(
@@ -256,7 +309,9 @@ describe('in Pi', () => {
 
   test('a roll, an undo and a roll again are ours, in this process and in the next one, and the command says the same', async () => {
     const { home, load } = await setUp((_request, n) =>
-      n % 2 === 0 && n < 8 ? { text: lines(`said ${n}`, 30), calls: [{ id: `call_${n}`, name: 'read', args: { path: `f${n}.txt` } }] } : lines(`answer ${n}`, 40),
+      n % 2 === 0 && n < 8
+        ? { text: lines(`said ${n}`, 30), calls: [{ id: `call_${n}`, name: 'read', args: { path: `f${n}.txt` } }] }
+        : lines(`answer ${n}`, 40),
     )
     for (let n = 0; n < 8; n += 2) put(home, `f${n}.txt`, lines(`f${n}`, 300))
     const ours = async (rpc: PiRpc): Promise<string[]> => {

@@ -17,13 +17,7 @@ const STEPS = 9
 
 const LONG = 'and it should stay as it is for everybody who reads it later on. '.repeat(40)
 
-const PROMPTS = [
-  `the first of all: ${LONG}`,
-  `the second: ${LONG}`,
-  `<skill name="tidy">\n${LONG}`,
-  `the fourth: ${LONG}`,
-  `the newest: ${LONG}`,
-]
+const PROMPTS = [`the first of all: ${LONG}`, `the second: ${LONG}`, `<skill name="tidy">\n${LONG}`, `the fourth: ${LONG}`, `the newest: ${LONG}`]
 
 /** A picture of one pixel. */
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='

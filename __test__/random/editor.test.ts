@@ -29,7 +29,10 @@ const AT_ONCE = 4
 const FIRST = Number(process.env['CONTEXT_SEED'] ?? 1)
 
 /** Faults found before, as events that are repeated. */
-const FOUND = readFileSync(new URL('found.jsonl', import.meta.url), 'utf8').split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Sample)
+const FOUND = readFileSync(new URL('found.jsonl', import.meta.url), 'utf8')
+  .split('\n')
+  .filter((line) => line !== '')
+  .map((line) => JSON.parse(line) as Sample)
 
 /** Time that a failing run looks for fewer events. */
 const SHRINKING_MS = 20_000
@@ -48,9 +51,14 @@ function firstOf(all: Iterable<Event>, count: number): Event[] {
 }
 
 /** Runs hosts until they have had this many events, several at once, and shrinks the first that has a fault. */
-async function hunt(target: Sample['target'], shape: Sample['shape'], steps: number, run: (events: readonly Event[], seed: number) => Promise<Found | undefined>): Promise<void> {
+async function hunt(
+  target: Sample['target'],
+  shape: Sample['shape'],
+  steps: number,
+  run: (events: readonly Event[], seed: number) => Promise<Found | undefined>,
+): Promise<void> {
   const kinds = target === 'library' ? LIBRARY : GATEWAY
-  for (let left = steps, seed = FIRST; left > 0; ) {
+  for (let left = steps, seed = FIRST; left > 0;) {
     const hosts: { seed: number; all: Event[] }[] = []
     for (; hosts.length < AT_ONCE && left > 0; seed += 1) {
       const all = firstOf(events(seed, kinds), Math.min(left, seed % LONG_EVERY === 0 ? LONG : SHORT))

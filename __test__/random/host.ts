@@ -47,7 +47,10 @@ export class Host {
         return false
       case 'insert': {
         const place = this.#place(event.at)
-        const added: Step[] = event.what === 'prompt' ? [{ user: this.#text('inserted', event.size) }, { text: 'yes', calls: [] }] : [this.#calls({ ids: [`inserted_${this.#tokens}`], size: event.size, args: 'short', says: 0, reasons: false })]
+        const added: Step[] =
+          event.what === 'prompt'
+            ? [{ user: this.#text('inserted', event.size) }, { text: 'yes', calls: [] }]
+            : [this.#calls({ ids: [`inserted_${this.#tokens}`], size: event.size, args: 'short', says: 0, reasons: false })]
         steps.splice(place, 0, ...added)
         return true
       }
@@ -87,7 +90,8 @@ export class Host {
     else if (what === 'answer') this.steps[place] = { ...step, text: this.#text('changed', size) }
     else {
       const [first, ...others] = step.calls as [Call, ...Call[]]
-      const changed = what === 'output' ? { ...first, output: this.#text('redacted', size) } : { ...first, args: { ...first.args, command: `redacted ${this.#token()}` } }
+      const changed =
+        what === 'output' ? { ...first, output: this.#text('redacted', size) } : { ...first, args: { ...first.args, command: `redacted ${this.#token()}` } }
       this.steps[place] = { ...step, calls: [changed, ...others] }
     }
     return true

@@ -15,7 +15,21 @@ import type { Recalled } from './oracle.ts'
 const MODEL = { name: 'm', contextWindow: 60_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 
 /** The events that a host on the library has. */
-export const LIBRARY: ReadonlySet<Event['do']> = new Set(['prompt', 'calls', 'answer', 'insert', 'change', 'remove', 'swap', 'back', 'compact', 'wait', 'retry', 'restart', 'fork'])
+export const LIBRARY: ReadonlySet<Event['do']> = new Set([
+  'prompt',
+  'calls',
+  'answer',
+  'insert',
+  'change',
+  'remove',
+  'swap',
+  'back',
+  'compact',
+  'wait',
+  'retry',
+  'restart',
+  'fork',
+])
 
 /**
  * Runs events. Returns the first fault. `store`: where the sessions are kept; a session in memory does not start anew. `recalls`: the

@@ -32,7 +32,8 @@ const EDITS: readonly [name: string, event: Event][] = [
 function* before(): Generator<Event> {
   for (let turn = 0; turn < TURNS; turn += 1) {
     yield { do: 'prompt', size: 2 }
-    for (let call = 0; call < 3; call += 1) yield { do: 'calls', ids: [`c${turn}_${call}`], size: 60, args: call === 0 ? 'long' : 'short', says: call, reasons: false }
+    for (let call = 0; call < 3; call += 1)
+      yield { do: 'calls', ids: [`c${turn}_${call}`], size: 60, args: call === 0 ? 'long' : 'short', says: call, reasons: false }
     yield { do: 'answer', size: 2 }
   }
   yield { do: 'prompt', size: 2 }
@@ -49,7 +50,9 @@ function difference(one: Buffer, other: Buffer): string | undefined {
 /** A format whose sessions have no IDs: there, a change early on begins a new conversation. */
 const NAMELESS = ['nothing', 'a changed first prompt', 'a step back']
 
-const rows = formats.flatMap((format) => EDITS.filter(([name]) => format !== 'gemini' || NAMELESS.includes(name)).map(([name, event]) => [format, name, event] as const))
+const rows = formats.flatMap((format) =>
+  EDITS.filter(([name]) => format !== 'gemini' || NAMELESS.includes(name)).map(([name, event]) => [format, name, event] as const),
+)
 
 test.each(some(rows, 8))('%s, %s', { timeout: 120_000 }, async (format, _name, edit) => {
   const steady = new World(format, lasting())

@@ -18,7 +18,22 @@ import { firstFault } from './faults.ts'
 import type { Found } from './faults.ts'
 
 /** The events that a host behind the gateway has. */
-export const GATEWAY: ReadonlySet<Event['do']> = new Set(['prompt', 'calls', 'answer', 'insert', 'change', 'remove', 'swap', 'back', 'compact', 'wait', 'retry', 'restart', 'fork', 'aside'])
+export const GATEWAY: ReadonlySet<Event['do']> = new Set([
+  'prompt',
+  'calls',
+  'answer',
+  'insert',
+  'change',
+  'remove',
+  'swap',
+  'back',
+  'compact',
+  'wait',
+  'retry',
+  'restart',
+  'fork',
+  'aside',
+])
 
 /** Number of events between two checks that restore the text of a request's IDs. */
 const RECALLS = 5
@@ -33,7 +48,11 @@ const NOTED_MS = 60_000
 export const formats = Object.keys(WIRES) as (keyof typeof WIRES)[]
 
 /** Runs events. Returns the first fault. */
-export async function runGateway(events: Iterable<Event>, format: keyof typeof WIRES, place: { store: StoreOptions; formsPath: string }): Promise<Found | undefined> {
+export async function runGateway(
+  events: Iterable<Event>,
+  format: keyof typeof WIRES,
+  place: { store: StoreOptions; formsPath: string },
+): Promise<Found | undefined> {
   const world = new World(format, place)
   return firstFault(events, world, (host, isEdited, after) => world.pass(host, isEdited, after % RECALLS === 0))
 }
@@ -67,7 +86,9 @@ export class World {
 
   async #start(): Promise<void> {
     const { url } = this.#upstream
-    this.#gateway = (await gatewayTo(url, { ...this.#place, upstreams: { anthropic: url, openai: `${url}/v1`, gemini: url }, now: () => this.#now, limitMs: LIMIT_MS })).gateway
+    this.#gateway = (
+      await gatewayTo(url, { ...this.#place, upstreams: { anthropic: url, openai: `${url}/v1`, gemini: url }, now: () => this.#now, limitMs: LIMIT_MS })
+    ).gateway
   }
 
   /**
@@ -127,7 +148,10 @@ export class World {
         resolve()
       })
     })
-    await ask(`${url}${path}`, { headers: { ...JSON_TYPE, ...headers(`random${this.#session}`) }, body: JSON.stringify(body(steps.flatMap((step) => written[this.#format](step, 1)))) })
+    await ask(`${url}${path}`, {
+      headers: { ...JSON_TYPE, ...headers(`random${this.#session}`) },
+      body: JSON.stringify(body(steps.flatMap((step) => written[this.#format](step, 1)))),
+    })
     await deadline(isNoted, NOTED_MS, () => 'the gateway has not noted a request')
     const rolls = ledger.sessions.reduce((sum, one) => sum + one.rolls.length, 0)
     const hasRolled = rolls !== this.#rolls
@@ -139,7 +163,10 @@ export class World {
   async #recall(id: string): Promise<Recalled | undefined> {
     const params = { name: 'activate', arguments: { id }, _meta: { sessionId: `random${this.#session}` } }
     const { mcpUrl, secret } = this.#gateway
-    const { text } = await ask(mcpUrl, { headers: { authorization: `Bearer ${secret}`, ...JSON_TYPE }, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }) })
+    const { text } = await ask(mcpUrl, {
+      headers: { authorization: `Bearer ${secret}`, ...JSON_TYPE },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+    })
     const [content, args] = (JSON.parse(text) as { result: { content: { text: string }[] } }).result.content
     const given = args?.text.replace(/^arguments of the call: /, '')
     return content === undefined ? undefined : { content: content.text, ...(given === undefined ? {} : { args: JSON.parse(given) as unknown }) }

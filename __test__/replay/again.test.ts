@@ -43,11 +43,7 @@ describe('text in sight', () => {
   })
 
   test('reads again the newest output that shows the missing text', () => {
-    const blocks = [
-      about('a.ts', 'let one', 'whole, old'),
-      about('a.ts', 'let one', 'a part'),
-      about('a.ts', 'else', 'other part'),
-    ]
+    const blocks = [about('a.ts', 'let one', 'whole, old'), about('a.ts', 'let one', 'a part'), about('a.ts', 'else', 'other part')]
     expect(lookAgain(blocks, { path: 'a.ts', texts: ['let one'] }, new Files())).toEqual({ text: 'a part' })
     expect(lookAgain([about(undefined, 'let one here')], { path: 'a.ts', texts: ['let one'] }, new Files())).toEqual({
       text: 'let one here',
@@ -86,8 +82,6 @@ describe('text in sight', () => {
     const [call] = answer.message.content as { id: string; arguments: object }[]
     expect(result.message.toolCallId).toBe(call?.id)
     expect(call?.arguments).toEqual({ path: 'a.ts', offset: 2, limit: 1 })
-    expect(searchAgain('a.ts', { line: 2, text: ' text' }, 3, 7)[1].message.content).toEqual([
-      { type: 'text', text: '2:  text' },
-    ])
+    expect(searchAgain('a.ts', { line: 2, text: ' text' }, 3, 7)[1].message.content).toEqual([{ type: 'text', text: '2:  text' }])
   })
 })

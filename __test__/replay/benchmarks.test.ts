@@ -61,7 +61,12 @@ const WITH_TOOLS = {
 }
 
 function answered(content: string, commands: readonly string[], { prompt, output, cached, at }: Record<'prompt' | 'output' | 'cached' | 'at', number>) {
-  const tool_calls = commands.map((command, index) => ({ index, function: { arguments: JSON.stringify({ command }), name: 'bash' }, id: `x${index}`, type: 'function' }))
+  const tool_calls = commands.map((command, index) => ({
+    index,
+    function: { arguments: JSON.stringify({ command }), name: 'bash' },
+    id: `x${index}`,
+    type: 'function',
+  }))
   const message = { content, role: 'assistant', tool_calls, function_call: null }
   const usage = {
     completion_tokens: output,
@@ -72,7 +77,14 @@ function answered(content: string, commands: readonly string[], { prompt, output
     prompt_cache_hit_tokens: cached,
     prompt_cache_miss_tokens: prompt - cached,
   }
-  const response = { id: 'r', created: 1, model: 'deepseek-chat', object: 'chat.completion', choices: [{ finish_reason: 'tool_calls', index: 0, message, provider_specific_fields: {} }], usage }
+  const response = {
+    id: 'r',
+    created: 1,
+    model: 'deepseek-chat',
+    object: 'chat.completion',
+    choices: [{ finish_reason: 'tool_calls', index: 0, message, provider_specific_fields: {} }],
+    usage,
+  }
   const actions = commands.map((command, index) => ({ command, tool_call_id: `x${index}` }))
   return { ...message, provider_specific_fields: null, extra: { actions, response, cost: 0.0003, timestamp: at } }
 }

@@ -12,12 +12,27 @@ const text = (name: string): ReplayBlock => textBlock(name, 'user', name)
 const thought = (name: string): ReplayBlock => ({ bytes: `thought ${name}`, units: 10, label: 'thinking', texts: [], thinking: name, key: name })
 
 /** A conversation of three answers, each with reasoning: what is sent with the fourth request. */
-const TALK = [text('system'), text('one'), thought('a'), text('call a'), text('result a'), thought('b'), text('call b'), text('result b'), thought('c'), text('done')]
+const TALK = [
+  text('system'),
+  text('one'),
+  thought('a'),
+  text('call a'),
+  text('result a'),
+  thought('b'),
+  text('call b'),
+  text('result b'),
+  thought('c'),
+  text('done'),
+]
 
 /** Sends the conversation as it grows, and then what has become of it. Returns how many requests are refused. */
 function refused(...later: ReplayBlock[][]): number {
   const check = new BoundReasoning()
-  for (const [from, to] of [[2, 4], [5, 7], [8, 10]] as const) {
+  for (const [from, to] of [
+    [2, 4],
+    [5, 7],
+    [8, 10],
+  ] as const) {
     check.send(TALK.slice(0, from))
     check.answered(TALK.slice(from, to))
   }

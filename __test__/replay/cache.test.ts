@@ -5,9 +5,7 @@ import type { CacheRules } from '../../lib/replay/cache.ts'
 import { block } from './support.ts'
 
 /** A cache that counts a character as a token. */
-function cacheOf(
-  rules: Partial<CacheRules> & { base?: keyof typeof CACHES },
-): (blocks: ReplayBlock[], at?: number, model?: string) => number {
+function cacheOf(rules: Partial<CacheRules> & { base?: keyof typeof CACHES }): (blocks: ReplayBlock[], at?: number, model?: string) => number {
   const { base = 'plain', ...changes } = rules
   const cache = new PromptCache({ ...CACHES[base], ...changes }, 1)
   return (blocks, at = 0, model = 'm') => cache.send(blocks, 1, model, at)

@@ -101,7 +101,10 @@ test.each([
 })
 
 test('the cost is the third that the verdict, the table, the JSON and the baseline tell, and sessions without a choice count as they are', async () => {
-  const [one, other] = [transcript({ calls: 60, output: () => 6000 }).file, transcript({ calls: 30, model: 'openrouter/anthropic/claude-opus-4-5', output: () => 6000 }).file]
+  const [one, other] = [
+    transcript({ calls: 60, output: () => 6000 }).file,
+    transcript({ calls: 30, model: 'openrouter/anthropic/claude-opus-4-5', output: () => 6000 }).file,
+  ]
   const [report, without] = [await chosen(one), await chosen(other)]
   const sums = new ReplaySums()
   for (const each of [without, report, without]) sums.add(each)
@@ -115,7 +118,11 @@ test('the cost is the third that the verdict, the table, the JSON and the baseli
 
   const { stdout } = await cli(['replay', one])
   expect(stdout).toMatch(/recorded +pi-context-manager\n[^]* chosen-lifetime\n/)
-  expect(stdout).toMatch(new RegExp(`on the same cache and window\\. With the cache's lifetime chosen as well, it would be about \\$${(cost + report.paid!.answers).toFixed(2)} \\(\\d+ % less\\)\\.`))
+  expect(stdout).toMatch(
+    new RegExp(
+      `on the same cache and window\\. With the cache's lifetime chosen as well, it would be about \\$${(cost + report.paid!.answers).toFixed(2)} \\(\\d+ % less\\)\\.`,
+    ),
+  )
   const both = await cli(['replay', one, other])
   expect(both.stdout).toMatch(/paid +ours +chosen +saved +share\n/)
   const json = JSON.parse((await cli(['replay', one, '--json'])).stdout)

@@ -61,15 +61,7 @@ describe('replay', () => {
     writeFileSync(join(folder, 'other.jsonl'), '{"hello":1}\n')
     writeFileSync(join(folder, 'notes.txt'), 'not looked at')
     const page = join(folder, 'report.html')
-    const { code, stdout, stderr } = await cli([
-      'replay',
-      folder,
-      join(folder, 'missing.jsonl'),
-      '--policies',
-      'pi,pi-context-manager',
-      '--html',
-      page,
-    ])
+    const { code, stdout, stderr } = await cli(['replay', folder, join(folder, 'missing.jsonl'), '--policies', 'pi,pi-context-manager', '--html', page])
     expect(code).toBe(1)
     const lines = stderr.trim().split('\n').sort()
     expect(lines).toEqual([
@@ -132,8 +124,7 @@ describe('replay', () => {
   test('a baseline holds, and fails when a figure is worse', async () => {
     const folder = temporaryFolder()
     const baseline = join(folder, 'baseline.json')
-    const run = (...args: string[]) =>
-      cli(['replay', fixture('pi-version-2.jsonl'), '--policies', 'pi,pi-context-manager', '--quiet', ...args])
+    const run = (...args: string[]) => cli(['replay', fixture('pi-version-2.jsonl'), '--policies', 'pi,pi-context-manager', '--quiet', ...args])
     expect(await run('--save-baseline', baseline)).toEqual({ code: 0, stdout: '', stderr: '' })
     expect((await run('--check', baseline)).code).toBe(0)
     const stored = JSON.parse(readFileSync(baseline, 'utf8'))

@@ -56,7 +56,16 @@ export function transcript(course: Course): { file: string; bill: number; mixed:
   let [mixed, mixedCached] = [0, cached]
   const push = (type: string, message: object, more: object = {}): void => {
     const uuid = `l${lines.length}`
-    lines.push({ uuid, parentUuid: parent, type, timestamp: new Date(at).toISOString(), sessionId: name, cwd: '/w/shop', message: { role: type, ...message }, ...more })
+    lines.push({
+      uuid,
+      parentUuid: parent,
+      type,
+      timestamp: new Date(at).toISOString(),
+      sessionId: name,
+      cwd: '/w/shop',
+      message: { role: type, ...message },
+      ...more,
+    })
     parent = uuid
   }
   const say = (text: string, more: object = {}): void => {

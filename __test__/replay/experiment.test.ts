@@ -13,14 +13,11 @@ afterEach(cleanUp)
 const SCRIPTED = { model: undefined, minutes: 3 }
 
 describe('tasks', () => {
-  test.each(TASKS.map((make) => [make(1).name, make] as const))(
-    '%s: the same seed gives the same task, another one another',
-    (_, make) => {
-      const stable = (seed: number) => JSON.stringify(make(seed))
-      expect(stable(3)).toBe(stable(3))
-      expect(stable(3)).not.toBe(stable(4))
-    },
-  )
+  test.each(TASKS.map((make) => [make(1).name, make] as const))('%s: the same seed gives the same task, another one another', (_, make) => {
+    const stable = (seed: number) => JSON.stringify(make(seed))
+    expect(stable(3)).toBe(stable(3))
+    expect(stable(3)).not.toBe(stable(4))
+  })
 
   test('no task is solved before any work', () => {
     for (const task of tasksNamed(undefined, 5)) {
@@ -60,7 +57,10 @@ describe('arms', () => {
 
 test('an arm with settings has them, whatever the settings file says', async () => {
   const [task] = tasksNamed(['series'], 1)
-  const [soon, kept] = [await run(task!, armNamed('thinking=1+calls=1+prose=1'), SCRIPTED), await run(task!, armNamed('thinking=keep+calls=keep+prose=keep'), SCRIPTED)]
+  const [soon, kept] = [
+    await run(task!, armNamed('thinking=1+calls=1+prose=1'), SCRIPTED),
+    await run(task!, armNamed('thinking=keep+calls=keep+prose=keep'), SCRIPTED),
+  ]
   expect([soon.failure, kept.failure]).toEqual([undefined, undefined])
   expect(soon.promptTokens).not.toBe(kept.promptTokens)
   expect([soon.arm, kept.arm]).toEqual(['thinking=1+calls=1+prose=1', 'thinking=keep+calls=keep+prose=keep'])
@@ -70,8 +70,7 @@ test('both ways solve a task with the real Pi, and the report has them side by s
   const [task] = tasksNamed(['search'], 2)
   const plain = await run(task!, armNamed('plain'), SCRIPTED)
   const managed = await run(task!, armNamed('managed'), SCRIPTED)
-  for (const outcome of [plain, managed])
-    expect(outcome).toMatchObject({ failure: undefined, calls: 7, tools: { bash: 3, write: 2 } })
+  for (const outcome of [plain, managed]) expect(outcome).toMatchObject({ failure: undefined, calls: 7, tools: { bash: 3, write: 2 } })
   // A log of 50 KB stays in the plain context; the context manager shows an excerpt of it.
   expect(managed.promptTokens).toBeLessThan(plain.promptTokens / 2)
   const report = reportOf([{ task: task!, seed: 2, outcomes: [plain, managed] }], {

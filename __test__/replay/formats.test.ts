@@ -78,8 +78,7 @@ describe('Claude Code', () => {
 
 describe('Codex', () => {
   const item = (payload: object) => ({ type: 'response_item', payload })
-  const rollout = (...lines: object[]) =>
-    lines.map((one, n) => JSON.stringify({ timestamp: new Date(n * 1000).toISOString(), ...one })).join('\n')
+  const rollout = (...lines: object[]) => lines.map((one, n) => JSON.stringify({ timestamp: new Date(n * 1000).toISOString(), ...one })).join('\n')
   const meta = { type: 'session_meta', payload: { id: 'c', cwd: '/home/me/shop', cli_version: '0.65.0', source: 'cli' } }
   const said = (role: string, text: string) => item({ type: 'message', role, content: [{ type: role === 'assistant' ? 'output_text' : 'input_text', text }] })
   const counted = (input: number, cached: number) => ({
@@ -121,7 +120,14 @@ describe('Codex', () => {
       ['custom', 'rules'],
       ['custom', '<environment_context>linux</environment_context>'],
       ['user', 'Fix it'],
-      ['assistant', '', [['bash', { command: 'cat a.ts', workdir: '/work' }], ['apply_patch', { input: '*** Begin Patch' }]]],
+      [
+        'assistant',
+        '',
+        [
+          ['bash', { command: 'cat a.ts', workdir: '/work' }],
+          ['apply_patch', { input: '*** Begin Patch' }],
+        ],
+      ],
       ['toolResult', 'no file', 'failed'],
       ['toolResult', 'Exit code: 0\nOutput:\nDone'],
       ['assistant', 'It is done.'],
@@ -171,7 +177,13 @@ describe('OpenCode', () => {
   const session = {
     info: { id: 'ses_1', directory: '/home/me/shop', version: '1.0.0', title: 'x' },
     messages: [
-      { info: { id: 'm1', role: 'user', time: { created: 1000 } }, parts: [{ type: 'text', text: 'Fix it' }, { type: 'text', text: 'no', ignored: true }] },
+      {
+        info: { id: 'm1', role: 'user', time: { created: 1000 } },
+        parts: [
+          { type: 'text', text: 'Fix it' },
+          { type: 'text', text: 'no', ignored: true },
+        ],
+      },
       {
         info: { id: 'm2', role: 'assistant', modelID: 'claude-sonnet-4-5', providerID: 'anthropic', time: { created: 2000 }, tokens },
         parts: [

@@ -23,7 +23,15 @@ const call = (id: string, output: string | undefined, name = 'read_file', status
   ...{ id, name, args: { file_path: 'a.ts' }, status, timestamp: time() },
   ...(output !== undefined && { result: [{ functionResponse: { id, name, response: status === 'success' ? { output } : { error: output } } }] }),
 })
-const answer = (id: string, text: string, more: object = {}): object => ({ id, timestamp: time(), type: 'gemini', content: text, thoughts: [], model: 'gemini-2.5-pro', ...more })
+const answer = (id: string, text: string, more: object = {}): object => ({
+  id,
+  timestamp: time(),
+  type: 'gemini',
+  content: text,
+  thoughts: [],
+  model: 'gemini-2.5-pro',
+  ...more,
+})
 
 /** The file of a session in Gemini CLI's own folder. */
 function given(lines: readonly object[], name = `session-2026-03-01T10-00-${ID.slice(0, 8)}.jsonl`): string {
@@ -47,7 +55,8 @@ async function chargesIn(file: string): Promise<Charge[]> {
   return charges
 }
 
-const shape = (steps: Step[]): unknown[] => entriesOf(steps).map(({ message }) => [message.role, textOf(message), callsOf(message).map(({ name, arguments: args }) => [name, args])])
+const shape = (steps: Step[]): unknown[] =>
+  entriesOf(steps).map(({ message }) => [message.role, textOf(message), callsOf(message).map(({ name, arguments: args }) => [name, args])])
 
 /** A prompt, a call whose record is written three times, and its result. */
 const TALK = [
@@ -61,7 +70,14 @@ const TALK = [
 ]
 const READ = [
   ['user', 'why?', []],
-  ['assistant', 'I look.', [['read', { path: 'a.ts' }], ['bash', { file_path: 'a.ts' }]]],
+  [
+    'assistant',
+    'I look.',
+    [
+      ['read', { path: 'a.ts' }],
+      ['bash', { file_path: 'a.ts' }],
+    ],
+  ],
   ['toolResult', 'line 1\nline 2', []],
   ['toolResult', 'no such file', []],
   ['assistant', 'Because.', []],
@@ -88,10 +104,12 @@ describe('a session is the same conversation in the words of Pi', () => {
 
 test('the prompt’s count includes the cached part, and the answer’s not the thoughts', async () => {
   const charges = await chargesIn(given(TALK))
-  expect(charges.map(({ tokens: used, model, session, folder }) => [used.input, used.cacheRead, used.cacheWrite, used.output, model, session, folder])).toEqual([
-    [400, 600, 0, 50, 'google/gemini-2.5-pro', ID, '/home/dev/shop'],
-    [1000, 1000, 0, 50, 'google/gemini-2.5-pro', ID, '/home/dev/shop'],
-  ])
+  expect(charges.map(({ tokens: used, model, session, folder }) => [used.input, used.cacheRead, used.cacheWrite, used.output, model, session, folder])).toEqual(
+    [
+      [400, 600, 0, 50, 'google/gemini-2.5-pro', ID, '/home/dev/shop'],
+      [1000, 1000, 0, 50, 'google/gemini-2.5-pro', ID, '/home/dev/shop'],
+    ],
+  )
   // Of gemini-2.5-pro: fresh 1.25, cached 0.125, written by the model 10 dollars a million.
   expect(charges[0]?.cost).toBeCloseTo((400 * 1.25 + 600 * 0.125 + 50 * 10) / 1e6, 9)
 })
@@ -104,7 +122,14 @@ test('a conversation that went back is a branch, and the calls that left it were
 
 test('a summary in place of earlier messages is a compaction', async () => {
   const kept = [answer('g2', 'Because.'), user('u2', 'and then?')]
-  const steps = await stepsOf(given([...TALK, user('u2', 'and then?'), { $set: { messages: [user('s1', 'a summary'), { id: 's2', timestamp: time(), type: 'gemini', content: 'Got it.' }, ...kept] } }, answer('g4', 'Done.', { tokens: tokens(700, 0) })]))
+  const steps = await stepsOf(
+    given([
+      ...TALK,
+      user('u2', 'and then?'),
+      { $set: { messages: [user('s1', 'a summary'), { id: 's2', timestamp: time(), type: 'gemini', content: 'Got it.' }, ...kept] } },
+      answer('g4', 'Done.', { tokens: tokens(700, 0) }),
+    ]),
+  )
   expect(steps.filter((step) => step.kind === 'compaction')).toMatchObject([{ summary: 'a summary', firstKept: 'g2' }])
   expect(shape(steps).at(-1)).toEqual(['assistant', 'Done.', []])
   expect(entriesOf(steps).filter(({ message }) => isCall(message))).toHaveLength(3)
@@ -117,7 +142,16 @@ describe('a resume in the same file', () => {
     const [first, answered, last] = [TALK[0] as object, TALK[3] as { id: string }, TALK.at(-1) as object]
     const beside = { ...user('r1', ''), content: [response('c1', 'line 1\nline 2'), response('c2', 'no such file')] }
     const list = [first, answered, { ...beside, id: answered.id }, beside, last]
-    return [...TALK.slice(0, 4), beside, ...TALK.slice(4), HEADER, { $set: { messages: [first] } }, { $set: { sessionId: ID } }, { $set: { messages: list } }, ...again]
+    return [
+      ...TALK.slice(0, 4),
+      beside,
+      ...TALK.slice(4),
+      HEADER,
+      { $set: { messages: [first] } },
+      { $set: { sessionId: ID } },
+      { $set: { messages: list } },
+      ...again,
+    ]
   }
 
   test('has all of the conversation, and the results twice, as the program sends them', async () => {
@@ -126,7 +160,10 @@ describe('a resume in the same file', () => {
     expect(branch).toMatchObject({ keys: ['u1', 'g1', 'g1-c1', 'g1-c2', 'r1', 'g2'] })
     const again = entriesOf(steps).filter(({ key }) => key === 'r1')
     expect(again.map(({ message }) => [message.role, textOf(message)])).toEqual([['custom', 'line 1\nline 2\nno such file']])
-    expect(shape(steps).slice(-2)).toEqual([['user', 'and then?', []], ['assistant', 'Done.', []]])
+    expect(shape(steps).slice(-2)).toEqual([
+      ['user', 'and then?', []],
+      ['assistant', 'Done.', []],
+    ])
     expect(shape(steps).slice(0, 5)).toEqual(READ)
   })
 
@@ -147,7 +184,10 @@ test('an output that the host masks later is read as it was', async () => {
 
 test('a subagent’s file belongs to the session that started it', async () => {
   const file = given([], `${ID}/0199cafe-1234-4234-8234-1234567890ab.jsonl`)
-  writeFileSync(file, [{ ...HEADER, sessionId: '0199cafe-1234-4234-8234-1234567890ab', kind: 'subagent' }, ...TALK].map((line) => `${JSON.stringify(line)}\n`).join(''))
+  writeFileSync(
+    file,
+    [{ ...HEADER, sessionId: '0199cafe-1234-4234-8234-1234567890ab', kind: 'subagent' }, ...TALK].map((line) => `${JSON.stringify(line)}\n`).join(''),
+  )
   expect((await openAny(file)).origin).toMatchObject({ id: ID, agent: '0199cafe-1234-4234-8234-1234567890ab', cwd: '/home/dev/shop' })
   await expect(openRecording(file)).rejects.toThrow('the conversation of a subagent of Gemini CLI’s session'.replace('’', "'"))
 })
@@ -166,7 +206,14 @@ test('a session that is in two files counts once', async () => {
 
 test.each<[what: string, lines: unknown[]]>([
   ['lines that are no objects', [1, 'x', null, []]],
-  ['messages without parts, calls and times', [{ id: 'a', type: 'user' }, { id: 'b', type: 'gemini' }, { id: 'c', type: 'gemini', toolCalls: 'x', thoughts: 7, tokens: [] }]],
+  [
+    'messages without parts, calls and times',
+    [
+      { id: 'a', type: 'user' },
+      { id: 'b', type: 'gemini' },
+      { id: 'c', type: 'gemini', toolCalls: 'x', thoughts: 7, tokens: [] },
+    ],
+  ],
   ['calls without names and results', [{ id: 'b', type: 'gemini', model: 'm', toolCalls: [{}, null, { id: 1, result: 5, args: 'x' }] }]],
   ['counts that can’t be', [{ id: 'b', type: 'gemini', model: 'm', content: 'x', tokens: { input: -1, output: 'x', cached: 1e300 } }]],
   ['changes of other shapes', [{ $set: 1 }, { $set: { messages: 'x' } }, { $set: { messages: [1, { id: 2 }] } }, { $rewindTo: 5 }, { $rewindTo: 'unknown' }]],

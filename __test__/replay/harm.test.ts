@@ -22,7 +22,11 @@ describe('a strong missed use', () => {
     ['for a command', [read(LONG), OTHER, bash(`echo ${LONG}`)], 'in code or a command'],
     ['in an answer', [read(LONG), OTHER, { says: LONG }], 'in words'],
     ['in thinking', [read(LONG), OTHER, { thinks: LONG, says: 'so' }], 'in words'],
-    ['in several places counts for the one with most of it', [read(LONG), OTHER, { thinks: RUNS, calls: ['bash', { command: LONG }, ''] }], 'in code or a command'],
+    [
+      'in several places counts for the one with most of it',
+      [read(LONG), OTHER, { thinks: RUNS, calls: ['bash', { command: LONG }, ''] }],
+      'in code or a command',
+    ],
     ['of one line', [read(LINE), OTHER, bash(`echo ${LINE}`)], 'one line'],
     ['that the command shows anyway', [read(LONG), OTHER, bash(`grep '${LONG}'`, LONG)], 'in the next result'],
     ['half of which the command shows', [read(LONG), OTHER, bash(`grep '${LONG}'`, LONG.slice(0, 150))], 'in the next result'],

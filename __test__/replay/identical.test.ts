@@ -27,12 +27,7 @@ interface Outcome {
 }
 
 /** Hands a conversation over as a harness does, call by call; `ends` says after which calls the process ends. */
-async function take(
-  messages: readonly Message[],
-  store: StoreOptions,
-  cwd: string,
-  ends: (call: number) => boolean = () => false,
-): Promise<Outcome> {
+async function take(messages: readonly Message[], store: StoreOptions, cwd: string, ends: (call: number) => boolean = () => false): Promise<Outcome> {
   const open = () => opened({ cwd, store, watchUnmapped: false })
   let now = 0
   let rolls = 0

@@ -57,7 +57,9 @@ describe('a session of the real Pi', () => {
     expect(Math.abs(claimed / plain.cost - 1)).toBeLessThan(0.04)
     const sums = new ReplaySums()
     sums.add(report)
-    expect(verdictOf(sums.summary())?.cost).toMatch(/^Saved \S+ fresh input tokens \(\d+ %\): paid \S+ fresh input tokens, without pi-context-manager \S+ fresh input tokens, for one session with .* by its own account\./)
+    expect(verdictOf(sums.summary())?.cost).toMatch(
+      /^Saved \S+ fresh input tokens \(\d+ %\): paid \S+ fresh input tokens, without pi-context-manager \S+ fresh input tokens, for one session with .* by its own account\./,
+    )
     sums.add(other)
     expect(verdictOf(sums.summary())?.cost).toMatch(/ You would have paid \S+ fresh input tokens instead of \S+ \(\d+ % less\)/)
   }, 120_000)
@@ -71,8 +73,18 @@ describe('a session file about the context manager', () => {
       .join('\n')
   const entries = [
     { type: 'message', id: 'u', parentId: null, message: { role: 'user', content: 'go' } },
-    { type: 'message', id: 'a', parentId: 'u', message: { role: 'assistant', content: [{ type: 'toolCall', id: 'c', name: 'bash', arguments: {} }], usage, stopReason: 'toolUse' } },
-    { type: 'message', id: 'r', parentId: 'a', message: { role: 'toolResult', toolCallId: 'c', toolName: 'bash', content: [{ type: 'text', text: `id=0123abcd\n${'x'.repeat(400)}` }] } },
+    {
+      type: 'message',
+      id: 'a',
+      parentId: 'u',
+      message: { role: 'assistant', content: [{ type: 'toolCall', id: 'c', name: 'bash', arguments: {} }], usage, stopReason: 'toolUse' },
+    },
+    {
+      type: 'message',
+      id: 'r',
+      parentId: 'a',
+      message: { role: 'toolResult', toolCallId: 'c', toolName: 'bash', content: [{ type: 'text', text: `id=0123abcd\n${'x'.repeat(400)}` }] },
+    },
     { type: 'context_edit', id: 'e', parentId: 'r', targetId: 'r', replacement: { content: 'gone' } },
     { type: 'custom', id: 'p', parentId: 'e', customType: 'pi-context-manager', data: { session: 's', tx: 1, saved: 70 } },
     { type: 'message', id: 'b', parentId: 'p', message: { role: 'assistant', content: [{ type: 'text', text: 'done' }], usage, stopReason: 'stop' } },

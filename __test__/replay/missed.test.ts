@@ -121,13 +121,9 @@ test('for any text, the findings are those of the definition', () => {
     const text = Array.from({ length: rng.below(40) }, () => rng.pick(PIECES)).join('')
     const found = probesOf(text)
     const expected = byTheBook(text)
-    expect([found.quotes.size, found.names.size], JSON.stringify(text)).toEqual([
-      expected.quotes.size,
-      expected.names.size,
-    ])
+    expect([found.quotes.size, found.names.size], JSON.stringify(text)).toEqual([expected.quotes.size, expected.names.size])
   }
 })
-
 
 describe('a use of hidden text', () => {
   const HEAD: Line[] = [{ user: 'begin' }, read(RUNS), { says: 'well' }]
@@ -142,7 +138,12 @@ describe('a use of hidden text', () => {
     ['once in each turn', [...HEAD, { says: RUN }, { user: 'continue' }, { says: RUNS }], [2, 1], [0, 0]],
     [
       'two sources',
-      [...HEAD, read('discounts apply to carts before tax and shipping'), { says: 'x' }, { says: `${RUN}, and discounts apply to carts before tax and shipping` }],
+      [
+        ...HEAD,
+        read('discounts apply to carts before tax and shipping'),
+        { says: 'x' },
+        { says: `${RUN}, and discounts apply to carts before tax and shipping` },
+      ],
       [2, 0],
       [0, 0],
     ],
@@ -150,12 +151,7 @@ describe('a use of hidden text', () => {
     ['text that a summary took away', [...HEAD, { compacts: 'prices' }, { says: RUN }], [0, 0], [0, 0]],
     ['text that a summary tells', [...HEAD, { compacts: RUN }, read(RUN), { says: RUN }], [0, 0], [0, 0]],
     ['one name', [{ user: 'go' }, read('call parsePrice here'), { says: 'x' }, { says: 'parsePrice is wrong' }], [1, 0], [0, 0]],
-    [
-      'three names',
-      [{ user: 'go' }, read('parsePrice readPart money.ts'), { says: 'x' }, { says: 'money.ts, readPart, parsePrice' }],
-      [1, 1],
-      [0, 0],
-    ],
+    ['three names', [{ user: 'go' }, read('parsePrice readPart money.ts'), { says: 'x' }, { says: 'money.ts, readPart, parsePrice' }], [1, 1], [0, 0]],
     ['words that anybody writes', [{ user: 'go' }, read('configuration'), { says: 'configuration' }], [0, 0], [0, 0]],
   ])('%s', (_, lines, [all, strong], [own, ownStrong]) => {
     const { toolText, ownWords } = missed(stepsFrom(lines), outputs)
@@ -222,8 +218,7 @@ describe('a use of hidden text', () => {
       at: 0,
       ...(summary !== undefined && { compaction: { summary, kept: undefined } }),
     })
-    const uses = (step: Step): number =>
-      missed([go, a, r, step, next, answer] as Step[], () => true).toolText.all
+    const uses = (step: Step): number => missed([go, a, r, step, next, answer] as Step[], () => true).toolText.all
     expect(uses(back(['u0', 'a1', 'r1']))).toBe(1)
     expect(uses(back(['u0']))).toBe(0)
     expect(uses(back(['u0', 'a1', 'r1'], 'prices'))).toBe(0)
@@ -236,9 +231,10 @@ test('text that answers of two sessions share by habit does not count as a use',
   const lines: Line[] = [{ user: 'go' }, read(words), { says: 'x' }, { says: words }]
   const recording = (from: Line[]) => ({
     origin: { format: 'pi' as const, version: 3, id: 's', cwd: CWD },
-    steps: () => (async function* () {
-      yield* stepsFrom(from)
-    })(),
+    steps: () =>
+      (async function* () {
+        yield* stepsFrom(from)
+      })(),
   })
   const phrases = new OwnPhrases()
   await phrases.learn(recording(own))

@@ -26,7 +26,10 @@ describe.skipIf(CHROMIUM === undefined)('in Chromium', () => {
     await cli(['replay', ...sessions, '--policies', 'all', '--quiet', '--store', store, '--html', report])
     expect(await cli(['inspect', '--store', store, '--html', page])).toMatchObject({ code: 0 })
     const browser = await Browser.start()
-    for (const [name, file] of [['report', report], ['inspect', page]] as const) {
+    for (const [name, file] of [
+      ['report', report],
+      ['inspect', page],
+    ] as const) {
       await browser.look(1280, 900, false)
       await browser.open(pathToFileURL(file).href)
       for (const isOpen of [false, true]) {
@@ -38,7 +41,8 @@ describe.skipIf(CHROMIUM === undefined)('in Chromium', () => {
             expect([...about, await browser.value(`document.documentElement.scrollWidth`)]).toEqual([...about, width])
             // On a phone, a table scrolls by itself.
             if (width > 400) expect([...about, await browser.value(CLIPPED)]).toEqual([...about, []])
-            if (PICTURES !== undefined) writeFileSync(join(PICTURES, `${name}-${width}-${isDark ? 'dark' : 'light'}-${isOpen ? 'open' : 'closed'}.png`), await browser.picture())
+            if (PICTURES !== undefined)
+              writeFileSync(join(PICTURES, `${name}-${width}-${isDark ? 'dark' : 'light'}-${isOpen ? 'open' : 'closed'}.png`), await browser.picture())
           }
         }
       }

@@ -28,12 +28,39 @@ function ofClaude(home: Home, onPlan: number, isHeldOut = false): string {
   const usage = SENT.map((sent) => ({ input: 0, cacheRead: sent / 3, cacheWrite: (2 * sent) / 3, output: 100 }))
   const bills = billsFile({ kind: 'sqlite', path: home.file('.local/share/pi-context-manager/context.db') })
   const own = (n: number): object => ({ ...usage[n]!, cacheRead: usage[n]!.cacheRead + 20_000 })
-  const noted = usage.map((billed, n) => ({ at: AT + n, session: `claude-code:${ID}`, folder: '/w', model: 'claude-sonnet-4-5', billed, plain: isHeldOut ? billed : own(n), isHeldOut, ...(n < onPlan && { isPlan: true }) }))
+  const noted = usage.map((billed, n) => ({
+    at: AT + n,
+    session: `claude-code:${ID}`,
+    folder: '/w',
+    model: 'claude-sonnet-4-5',
+    billed,
+    plain: isHeldOut ? billed : own(n),
+    isHeldOut,
+    ...(n < onPlan && { isPlan: true }),
+  }))
   put(home, bills.slice(home.home.length), noted)
   const at = (n: number): object => ({ sessionId: ID, cwd: '/w/shop', timestamp: new Date(AT + n).toISOString() })
   const lines = usage.flatMap(({ input, cacheRead, cacheWrite, output }, n) => [
-    { type: 'user', uuid: `u${n}`, parentUuid: n === 0 ? null : `a${n - 1}`, ...at(n), message: { role: 'user', content: `prompt ${n} ${'text '.repeat(4000 * (n + 1))}` } },
-    { type: 'assistant', uuid: `a${n}`, parentUuid: `u${n}`, ...at(n), message: { id: `msg_${n}`, role: 'assistant', model: 'claude-sonnet-4-5', content: [{ type: 'text', text: 'ok' }], usage: { input_tokens: input, cache_read_input_tokens: cacheRead, cache_creation_input_tokens: cacheWrite, output_tokens: output } } },
+    {
+      type: 'user',
+      uuid: `u${n}`,
+      parentUuid: n === 0 ? null : `a${n - 1}`,
+      ...at(n),
+      message: { role: 'user', content: `prompt ${n} ${'text '.repeat(4000 * (n + 1))}` },
+    },
+    {
+      type: 'assistant',
+      uuid: `a${n}`,
+      parentUuid: `u${n}`,
+      ...at(n),
+      message: {
+        id: `msg_${n}`,
+        role: 'assistant',
+        model: 'claude-sonnet-4-5',
+        content: [{ type: 'text', text: 'ok' }],
+        usage: { input_tokens: input, cache_read_input_tokens: cacheRead, cache_creation_input_tokens: cacheWrite, output_tokens: output },
+      },
+    },
   ])
   return put(home, `.claude/projects/-w/${ID}.jsonl`, lines)
 }
@@ -52,11 +79,29 @@ function ofPi(home: Home, onPlan: number): string {
     const usage = { input: 0, output: 100, cacheRead: tokens / 3, cacheWrite: (2 * tokens) / 3, totalTokens: tokens + 100 }
     return [
       entry(`u${n}`, { type: 'message', message: { role: 'user', content: `prompt ${n} ${'text '.repeat(4000 * (n + 1))}`, timestamp: AT + n } }),
-      entry(`a${n}`, { type: 'message', message: { role: 'assistant', content: [{ type: 'text', text: 'ok' }], provider: 'anthropic', model: 'claude-sonnet-4-5', stopReason: 'stop', usage, timestamp: AT + n } }),
-      entry(`p${n}`, { type: 'custom', customType: 'pi-context-manager', data: { session: 's', tx: n + 1, saved: 20_000 * (n + 1), dollars: 0.006 * (n + 1), ...(sent > 0 && { plan: { sent, without } }) } }),
+      entry(`a${n}`, {
+        type: 'message',
+        message: {
+          role: 'assistant',
+          content: [{ type: 'text', text: 'ok' }],
+          provider: 'anthropic',
+          model: 'claude-sonnet-4-5',
+          stopReason: 'stop',
+          usage,
+          timestamp: AT + n,
+        },
+      }),
+      entry(`p${n}`, {
+        type: 'custom',
+        customType: 'pi-context-manager',
+        data: { session: 's', tx: n + 1, saved: 20_000 * (n + 1), dollars: 0.006 * (n + 1), ...(sent > 0 && { plan: { sent, without } }) },
+      }),
     ]
   })
-  return put(home, '.pi/agent/sessions/--w--/2026_0199aaaa-1.jsonl', [{ type: 'session', version: 3, id: '0199aaaa-1', timestamp: new Date(AT).toISOString(), cwd: '/w/shop' }, ...lines])
+  return put(home, '.pi/agent/sessions/--w--/2026_0199aaaa-1.jsonl', [
+    { type: 'session', version: 3, id: '0199aaaa-1', timestamp: new Date(AT).toISOString(), cwd: '/w/shop' },
+    ...lines,
+  ])
 }
 
 const ACCOUNT = 'aved 60k tokens (25 %): sent 180k tokens, without pi-context-manager 240k tokens'
@@ -67,7 +112,13 @@ async function told({ env, file }: Home, ...files: readonly string[]): Promise<{
   const shown = await cli(['replay', ...files, '--html', html], { ...env, COLUMNS: '200' })
   expect(shown.code).toBe(0)
   const { stdout } = await cli(['replay', ...files, '--json'], env)
-  return { text: `${shown.stdout}${shown.stderr}`, page: readFileSync(html, 'utf8').replace(/<style>.*?<\/style>/s, '').replaceAll('\u00A0', ' '), json: JSON.parse(stdout) }
+  return {
+    text: `${shown.stdout}${shown.stderr}`,
+    page: readFileSync(html, 'utf8')
+      .replace(/<style>.*?<\/style>/s, '')
+      .replaceAll('\u00A0', ' '),
+    json: JSON.parse(stdout),
+  }
 }
 
 describe.each([
@@ -82,7 +133,11 @@ describe.each([
     expect(page).toContain(`<h1>S${ACCOUNT}</h1>`)
     expect(page).toMatch(new RegExp(`<summary><b>[^<]+</b>, s${ACCOUNT.replaceAll(/[()]/g, '\\$&')}`))
     expect(page).not.toContain('Cost over calls')
-    expect([text, page].filter((shown) => shown.includes('$') || /\bcosts? |\bpaid\b/.test(shown.replaceAll(/tokens gone|cost once|costs? (?:\d|fresh)|pays? after[^<]*/g, '')))).toEqual([])
+    expect(
+      [text, page].filter(
+        (shown) => shown.includes('$') || /\bcosts? |\bpaid\b/.test(shown.replaceAll(/tokens gone|cost once|costs? (?:\d|fresh)|pays? after[^<]*/g, '')),
+      ),
+    ).toEqual([])
     expect(json.sessions[0].plan).toEqual({ calls: 3, sent: 180_000, without: 240_000 })
     expect(json.summary.accounts).toMatchObject([{ kind: 'managed', isPlan: true, paid: 180_000, plain: 240_000 }])
     const usage = await cli(['usage'], home.env)
@@ -126,7 +181,9 @@ describe.each([
 test('a session that was held out on a plan would have sent less', async () => {
   const home = emptyHome()
   const { text, page } = await told(home, ofClaude(home, 3, true))
-  expect(text).toMatch(/On a plan at a flat rate: you sent 180k tokens in Claude Code for one session with 3 answers on \S+\. Through the gateway they would have sent about \d+k tokens \((?:\d+ % (?:less|more)|the same)\), on the same cache and window/)
+  expect(text).toMatch(
+    /On a plan at a flat rate: you sent 180k tokens in Claude Code for one session with 3 answers on \S+\. Through the gateway they would have sent about \d+k tokens \((?:\d+ % (?:less|more)|the same)\), on the same cache and window/,
+  )
   expect(`${text}${page}`).not.toContain('$')
 })
 
@@ -138,6 +195,13 @@ function ofCodex(home: Home): string {
     { timestamp, type: 'turn_context', payload: { model: 'gpt-5.5' } },
     { timestamp, type: 'response_item', payload: { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'hi' }] } },
     { timestamp, type: 'response_item', payload: { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'hello' }] } },
-    { timestamp, type: 'event_msg', payload: { type: 'token_count', info: { total_token_usage: { input_tokens: 20_000 }, last_token_usage: { input_tokens: 20_000, cached_input_tokens: 400, output_tokens: 10 } } } },
+    {
+      timestamp,
+      type: 'event_msg',
+      payload: {
+        type: 'token_count',
+        info: { total_token_usage: { input_tokens: 20_000 }, last_token_usage: { input_tokens: 20_000, cached_input_tokens: 400, output_tokens: 10 } },
+      },
+    },
   ])
 }

@@ -167,14 +167,11 @@ describe('pi-context-manager', () => {
 
   test('a compaction holds after a step back behind it', async () => {
     const policy = await Managed.open(setting({ unitsPerToken: 1, window: 40_000 }), new BlockCache())
-    const all = turns(24, 1500).map((entry) =>
-      entry.message.role === 'user' ? { ...entry, message: { role: 'user', content: 'y'.repeat(3000) } } : entry,
-    )
+    const all = turns(24, 1500).map((entry) => (entry.message.role === 'user' ? { ...entry, message: { role: 'user', content: 'y'.repeat(3000) } } : entry))
     const compactions: number[] = []
     try {
       for (const [index, entry] of all.entries()) {
-        if (entry.message.role === 'assistant' && (await policy.request(MOMENT)).compaction !== undefined)
-          compactions.push(index)
+        if (entry.message.role === 'assistant' && (await policy.request(MOMENT)).compaction !== undefined) compactions.push(index)
         await policy.add(entry, undefined)
       }
       const at = compactions.at(-1) as number
@@ -217,36 +214,31 @@ describe('pi-context-manager', () => {
 })
 
 describe('side by side', () => {
-  test.each(['pi-version-1.jsonl', 'pi-version-2.jsonl', 'pi-version-3.jsonl', 'claude-code.jsonl'])(
-    '%s',
-    async (name) => {
-      const recording = await openRecording(fixture(name))
-      const found = await survey(recording, () => {})
-      const done: number[] = []
-      const report = await replaySession(recording, found, options({ prices: ratioPrices(0.1, 1.25) }), (calls) =>
-        done.push(calls),
-      )
-      expect(done.at(-1)).toBe(report.calls)
-      const { append, pi, sections, 'pi-context-manager': own, bound } = report.policies
-      expect(pi).toEqual(append)
-      expect(pi?.missedUses).toEqual(noUses())
-      expect(own?.costVsPi).toBeLessThan(0.97)
-      expect(sections?.costVsPi).toBeGreaterThan(2)
-      expect(bound?.cost).toBeLessThan(own?.cost as number)
-      for (const { missedUses, ...figures } of Object.values(report.policies)) {
-        if (missedUses === undefined) expect(figures).toEqual(bound)
-        else expect(Object.values(figures).every(Number.isFinite), JSON.stringify(figures)).toBe(true)
-        expect(figures.cacheHit).toBeLessThan(1)
-      }
-      for (const series of Object.values(report.details.series)) {
-        expect(series.tokens).toHaveLength(report.calls)
-        expect(series.cost).toHaveLength(report.calls)
-        expect(series.cost).toEqual([...series.cost].sort((a, b) => a - b))
-      }
-      // The tokens of plain append equal the recorded program's bill, where nothing was compacted or left behind.
-      if (name === 'pi-version-1.jsonl') expect(append?.tokensSent).toBeGreaterThan(report.recordedTokens * 0.9)
-    },
-  )
+  test.each(['pi-version-1.jsonl', 'pi-version-2.jsonl', 'pi-version-3.jsonl', 'claude-code.jsonl'])('%s', async (name) => {
+    const recording = await openRecording(fixture(name))
+    const found = await survey(recording, () => {})
+    const done: number[] = []
+    const report = await replaySession(recording, found, options({ prices: ratioPrices(0.1, 1.25) }), (calls) => done.push(calls))
+    expect(done.at(-1)).toBe(report.calls)
+    const { append, pi, sections, 'pi-context-manager': own, bound } = report.policies
+    expect(pi).toEqual(append)
+    expect(pi?.missedUses).toEqual(noUses())
+    expect(own?.costVsPi).toBeLessThan(0.97)
+    expect(sections?.costVsPi).toBeGreaterThan(2)
+    expect(bound?.cost).toBeLessThan(own?.cost as number)
+    for (const { missedUses, ...figures } of Object.values(report.policies)) {
+      if (missedUses === undefined) expect(figures).toEqual(bound)
+      else expect(Object.values(figures).every(Number.isFinite), JSON.stringify(figures)).toBe(true)
+      expect(figures.cacheHit).toBeLessThan(1)
+    }
+    for (const series of Object.values(report.details.series)) {
+      expect(series.tokens).toHaveLength(report.calls)
+      expect(series.cost).toHaveLength(report.calls)
+      expect(series.cost).toEqual([...series.cost].sort((a, b) => a - b))
+    }
+    // The tokens of plain append equal the recorded program's bill, where nothing was compacted or left behind.
+    if (name === 'pi-version-1.jsonl') expect(append?.tokensSent).toBeGreaterThan(report.recordedTokens * 0.9)
+  })
 
   test('the same recording gives the same figures', async () => {
     const run = async () => {

@@ -3,7 +3,11 @@ import { describe, expect, test } from 'vitest'
 import { aboveBound, crossingOf, crossingSentence, CrossingSums } from '../../lib/replay/prefixes.ts'
 import type { Series } from '../../lib/replay/tally.ts'
 
-const series = (cost: number[], again?: number[]): Series => ({ tokens: cost.map((_, call) => 10_000 * (call + 1)), cost, ...(again !== undefined && { again }) })
+const series = (cost: number[], again?: number[]): Series => ({
+  tokens: cost.map((_, call) => 10_000 * (call + 1)),
+  cost,
+  ...(again !== undefined && { again }),
+})
 
 describe('the crossing', () => {
   const rows: [name: string, plain: number[], own: number[], tokens: number | undefined][] = [
@@ -27,7 +31,9 @@ describe('the crossing', () => {
     sums.add(1_000_000, undefined)
     sums.add(200_000, { tokens: 10, plain: 1000, own: 0 })
     expect(sums.sums).toEqual({ sessions: 4, crossed: 3, tokens: 70_000, hidden: 0.6 })
-    expect(crossingSentence(sums.sums)).toBe('In a window of a million tokens, a session costs more than one that rolls from about 70k tokens on (the middle one of 3 of 4 sessions); rolls keep 60 % of what would be sent out of the requests.')
+    expect(crossingSentence(sums.sums)).toBe(
+      'In a window of a million tokens, a session costs more than one that rolls from about 70k tokens on (the middle one of 3 of 4 sessions); rolls keep 60 % of what would be sent out of the requests.',
+    )
     expect(crossingSentence(new CrossingSums().sums)).toBeUndefined()
   })
 })
@@ -41,7 +47,16 @@ describe('the bound', () => {
   ]
   test.each(rows)('%s', (_, own, again, above, most) => {
     // A million tokens cost a dollar; differences by rounding are allowed.
-    const found = aboveBound({ append: series([1, 2]), 'pi-context-manager': series(own.map((cost) => cost - 1e-12), again) }, 1e-6)
+    const found = aboveBound(
+      {
+        append: series([1, 2]),
+        'pi-context-manager': series(
+          own.map((cost) => cost - 1e-12),
+          again,
+        ),
+      },
+      1e-6,
+    )
     expect(found).toEqual({ calls: 2, above, most })
   })
 })

@@ -151,13 +151,7 @@ describe('bad files', () => {
   })
 
   test('a tree whose parents are missing or go in a circle ends', async () => {
-    const text = [
-      HEADER,
-      user('a', 'nowhere', 'one'),
-      user('b', 'c', 'two'),
-      user('c', 'b', 'three'),
-      user('d', 'b', 'four'),
-    ]
+    const text = [HEADER, user('a', 'nowhere', 'one'), user('b', 'c', 'two'), user('c', 'b', 'three'), user('d', 'b', 'four')]
     const { steps } = await stepsOf(temporaryFile('s.jsonl', `${text.join('\n')}\n`))
     expect(steps.filter((step) => step.kind === 'message')).toHaveLength(4)
   })

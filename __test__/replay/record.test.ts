@@ -78,23 +78,34 @@ describe('every policy has the cache that the session had', () => {
     const { file } = transcript({ losses: [10, 20], pauses: { 10: 3, 30: 90 } })
     const lossy = await replayed(file)
     expect(lossy.regime).toMatchObject({ from: 'record', cache: 'anthropic', lifetime: 'hour', lifetimeMs: 60 * MINUTE })
-    expect(lossy.regime.losses.map(({ call, after, cause }) => [call, after, cause])).toEqual([[10, 'prompt', 'unknown'], [20, 'results', 'unknown'], [30, 'prompt', 'expired']])
+    expect(lossy.regime.losses.map(({ call, after, cause }) => [call, after, cause])).toEqual([
+      [10, 'prompt', 'unknown'],
+      [20, 'results', 'unknown'],
+      [30, 'prompt', 'expired'],
+    ])
     for (const { tokens, cost } of lossy.regime.losses) expect(cost).toBeCloseTo((tokens * (10 - 0.5)) / 1e6, 9)
     const without = await replayed(file, { ...ALL, losses: false })
     for (const name of ['recorded', 'append', 'pi', 'pi-context-manager'] as const)
       expect(lossy.policies[name]!.cost).toBeGreaterThan(without.policies[name]!.cost + 0.1)
     const sums = new ReplaySums()
     sums.add(lossy)
-    expect(sums.summary().losses).toMatchObject({ count: 3, after: { prompt: { 'under 5': 1, 'over 60': 1 }, results: { 'under 5': 1 } }, byCause: { expired: { count: 1 } } })
+    expect(sums.summary().losses).toMatchObject({
+      count: 3,
+      after: { prompt: { 'under 5': 1, 'over 60': 1 }, results: { 'under 5': 1 } },
+      byCause: { expired: { count: 1 } },
+    })
     const { losses } = verdictOf(sums.summary())!
-    expect(losses).toMatch(/^The provider lost the cached conversation 3 times: 2 with prompts \(pause before: 1 under 5 minutes, 1 over 60 minutes\), 1 with results of tools \(pause before: 1 under 5 minutes\); 1 had expired, 2 have no recorded cause\. Writing it again cost \$\d+\.\d\d\.$/)
+    expect(losses).toMatch(
+      /^The provider lost the cached conversation 3 times: 2 with prompts \(pause before: 1 under 5 minutes, 1 over 60 minutes\), 1 with results of tools \(pause before: 1 under 5 minutes\); 1 had expired, 2 have no recorded cause\. Writing it again cost \$\d+\.\d\d\.$/,
+    )
   })
 
   test('a lifetime that the user names replaces the recorded one, and saves or loses only expired prefixes', async () => {
     const { file } = transcript({ pauses: { 10: 20, 20: 20 }, lifetime: 'five minutes' })
     const own = await replayed(file, ALL, { policies: ['recorded'] })
     expect(own.regime.losses.map(({ cause }) => cause)).toEqual(['expired', 'expired'])
-    const cost = async (seconds: string): Promise<number> => JSON.parse((await cli(['replay', file, '--json', '--policies', 'recorded', '--lifetime', seconds])).stdout).sessions[0].policies.recorded.cost
+    const cost = async (seconds: string): Promise<number> =>
+      JSON.parse((await cli(['replay', file, '--json', '--policies', 'recorded', '--lifetime', seconds])).stdout).sessions[0].policies.recorded.cost
     expect(await cost('300')).toBeCloseTo(own.policies.recorded!.cost, 6)
     // An hour keeps both pauses, and each written token costs 2.
     const hour = transcript({ lifetime: 'hour', pauses: { 10: 20, 20: 20 } })
@@ -123,7 +134,9 @@ describe('every policy has the cache that the session had', () => {
     expect(report.policies).toEqual(plain.policies)
     const { stdout } = await cli(['replay', file])
     expect(stdout).toContain('on an assumed cache (plain, 5 minutes), window of 200k')
-    expect(stdout).toMatch(/On an assumed cache, one session of Claude Code with 40 answers on 2026-07-01 would have cost \$\d+\.\d\d with pi-context-manager and \$\d+\.\d\d without it \(/)
+    expect(stdout).toMatch(
+      /On an assumed cache, one session of Claude Code with 40 answers on 2026-07-01 would have cost \$\d+\.\d\d with pi-context-manager and \$\d+\.\d\d without it \(/,
+    )
   })
 })
 
@@ -131,7 +144,8 @@ describe('the verdict answers the questions of the user', () => {
   test('shows the paid price, and the price through the gateway, on one screen without contradiction', async () => {
     const { file, bill } = transcript({ calls: 60, losses: [30], output: () => 6000 })
     const { stdout } = await cli(['replay', file])
-    const verdict = /You paid \$(\d+\.\d\d) in Claude Code for one session with 60 answers on 2026-07-01\. Through the gateway they would have cost about \$(\d+\.\d\d) \((\d+) % less\), on the same cache and window\./
+    const verdict =
+      /You paid \$(\d+\.\d\d) in Claude Code for one session with 60 answers on 2026-07-01\. Through the gateway they would have cost about \$(\d+\.\d\d) \((\d+) % less\), on the same cache and window\./
     const [, paid, own, share] = verdict.exec(stdout) ?? []
     // As "usage" says.
     const { total } = JSON.parse((await cli(['usage', file, '--json'])).stdout)
@@ -153,10 +167,19 @@ describe('the verdict answers the questions of the user', () => {
   test('a session that ran with the context manager has the figures that it counted itself', () => {
     const sums = new ReplaySums()
     const figures = (cost: number) => ({ ...NOTHING, cost, costVsPi: cost / 3.49, missedUses: noUses() })
-    sums.add({ ...REPORT, isManaged: true, recordedSaved: 3.74, paid: { cost: 2.01, answers: 0.5, uncounted: 0 }, recordedCost: 2.51, policies: { recorded: figures(2.5), pi: figures(3.49), 'pi-context-manager': figures(2.4) } })
+    sums.add({
+      ...REPORT,
+      isManaged: true,
+      recordedSaved: 3.74,
+      paid: { cost: 2.01, answers: 0.5, uncounted: 0 },
+      recordedCost: 2.51,
+      policies: { recorded: figures(2.5), pi: figures(3.49), 'pi-context-manager': figures(2.4) },
+    })
     const { cost, headline } = verdictOf(sums.summary())!
     expect(headline).toBe('Saved $3.74 (60 %): paid $2.51, without pi-context-manager $6.25')
-    expect(cost).toMatch(/^Saved \$3\.74 \(60 %\): paid \$2\.51, without pi-context-manager \$6\.25, for one session with .* by its own account\. With the settings of this replay it would have been \$2\.90\.$/)
+    expect(cost).toMatch(
+      /^Saved \$3\.74 \(60 %\): paid \$2\.51, without pi-context-manager \$6\.25, for one session with .* by its own account\. With the settings of this replay it would have been \$2\.90\.$/,
+    )
   })
 })
 
@@ -166,7 +189,19 @@ const NOTHING = {
 }
 
 const REPORT: Omit<SessionReport, 'policies'> = {
-  ...{ file: 's.jsonl', id: 's', cwd: '/w', format: 'pi', skipped: {}, calls: 9, models: ['acme/large'], charsPerToken: 3, systemTokens: 3000, unit: 'USD', recordedTokens: 1 },
+  ...{
+    file: 's.jsonl',
+    id: 's',
+    cwd: '/w',
+    format: 'pi',
+    skipped: {},
+    calls: 9,
+    models: ['acme/large'],
+    charsPerToken: 3,
+    systemTokens: 3000,
+    unit: 'USD',
+    recordedTokens: 1,
+  },
   ...{ isManaged: false, regime: { from: 'record', cache: 'anthropic', lifetimeMs: 300_000, window: 200_000, losses: [] } },
   details: { series: {}, rolls: [], byLabel: {}, lifetimes: [] },
 }

@@ -31,17 +31,14 @@ describe('export, import, doctor', () => {
     const other = join(folder, 'other.db')
     expect(await cli(['export', '--store', store, file])).toMatchObject({ code: 0, stderr: '' })
     expect(statSync(file).mode & 0o777).toBe(0o600)
-    const [, versions] =
-      /in (\d+) versions/.exec((await cli(['export', '--store', store, '--force', file])).stdout) ?? []
+    const [, versions] = /in (\d+) versions/.exec((await cli(['export', '--store', store, '--force', file])).stdout) ?? []
     const first = await cli(['import', '--store', other, file])
     expect(first.stdout).toContain(`${versions} of ${versions} versions were new`)
     const second = await cli(['import', '--store', other, file])
     expect(second.stdout).toContain(`0 of ${versions} versions were new`)
     const found = JSON.parse((await cli(['doctor', '--store', other, '--json'])).stdout)
     expect(found).toMatchObject({ damages: [], sessions: 1, orphans: [], byType: { chat: { objects: 1 } } })
-    expect(
-      Object.values(found.byType as Record<string, { versions: number }>).reduce((sum, one) => sum + one.versions, 0),
-    ).toBe(Number(versions))
+    expect(Object.values(found.byType as Record<string, { versions: number }>).reduce((sum, one) => sum + one.versions, 0)).toBe(Number(versions))
   })
 
   test('an object that no session knows is an orphan', async () => {
@@ -54,9 +51,7 @@ describe('export, import, doctor', () => {
     const lines = readFileSync(file, 'utf8').split('\n')
     writeFileSync(file, lines.filter((line) => !line.startsWith('{"object":"session:')).join('\n'))
     const after = await contentsOf(file)
-    expect(after.orphans.map(({ id }) => id)).toEqual(
-      before.objects.filter(({ type }) => type === 'file' || type === 'toolcall').map(({ id }) => id),
-    )
+    expect(after.orphans.map(({ id }) => id)).toEqual(before.objects.filter(({ type }) => type === 'file' || type === 'toolcall').map(({ id }) => id))
     expect(after.orphans.length).toBeGreaterThan(40)
   })
 
@@ -129,8 +124,18 @@ test.each<[string, string, string, RegExp]>([
   ['all lines', 'a line\n'.repeat(20_000), 'b line\n'.repeat(30_000), /\n… \d+ more lines changed, \+30000 -\d+$/],
   ['long lines', 'x'.repeat(500), Array.from({ length: 300 }, (_, n) => `${n}${'y'.repeat(5_000)}`).join('\n'), /… \d+ more lines changed, \+\d+ -0$/],
   ['one line too many', '', 'y'.repeat(200).concat('\n').repeat(202).trim(), /\n… 4 more lines changed, \+4 -0$/],
-  ['a million changed lines', lines(1_000_000, (n) => `a${n}`), lines(1_000_000, (n) => `b${n}`), /^… too many lines .*\n-a0\n-a1\n[^]*\n… 199\d{4} more lines changed, \+1000000 -99\d{4}$/],
-  ['a million changes', lines(2_000_000, (n) => (n % 2 === 0 ? `a${n}` : 'x')), lines(2_000_000, (n) => (n % 2 === 0 ? `b${n}` : 'x')), /^… too many lines to compare: 1999999 count as replaced by 1999999\n-a0\n-x\n[^]*\n… \d+ more lines changed, \+1999999 -\d+$/],
+  [
+    'a million changed lines',
+    lines(1_000_000, (n) => `a${n}`),
+    lines(1_000_000, (n) => `b${n}`),
+    /^… too many lines .*\n-a0\n-a1\n[^]*\n… 199\d{4} more lines changed, \+1000000 -99\d{4}$/,
+  ],
+  [
+    'a million changes',
+    lines(2_000_000, (n) => (n % 2 === 0 ? `a${n}` : 'x')),
+    lines(2_000_000, (n) => (n % 2 === 0 ? `b${n}` : 'x')),
+    /^… too many lines to compare: 1999999 count as replaced by 1999999\n-a0\n-x\n[^]*\n… \d+ more lines changed, \+1999999 -\d+$/,
+  ],
   ['changes near and far', '1\n2\n3\n4\n5\n6\n7\n8\n9\n10', 'a\n2\n3\n4\n5\nb\n7\n8\n9\nc', /^-1\n\+a\n 2\n 3\n 4\n 5\n-6\n\+b\n 7\n 8\n 9\n-10\n\+c$/],
   ['changes with more between them', '1\n2\n3\n4\n5\n6\n7\n8', 'a\n2\n3\n4\n5\n6\n7\nb', /^-1\n\+a\n 2\n 3\n…\n 6\n 7\n-8\n\+b$/],
   ['a few lines', 'a\nb', 'a\nc', /^ a\n-b\n\+c$/],
@@ -150,8 +155,7 @@ describe('inspect', () => {
     const page = join(temporaryFolder(), 'store.html')
     expect((await cli(['inspect', '--store', store, '--html', page])).code).toBe(0)
     const html = readFileSync(page, 'utf8')
-    for (const name of ['money', 'cart', 'stock', 'discount'])
-      expect(html.includes(`/home/dev/shop/src/${name}.ts`), name).toBe(true)
+    for (const name of ['money', 'cart', 'stock', 'discount']) expect(html.includes(`/home/dev/shop/src/${name}.ts`), name).toBe(true)
     expect(html.includes('+  // Parts without a price are a mistake')).toBe(true)
     expect(html.includes('Leave them where they are')).toBe(true)
     expect(/<script|<img|<link|url\(/.exec(html)?.[0]).toBeUndefined()
@@ -212,14 +216,9 @@ function textsOf(messages: readonly Message[]): string[] {
     .flatMap((message) => {
       known.add(message)
       return blocksOf({ key: '', message }, known).map((block) => {
-        const [, inner] = JSON.parse(block.bytes) as [
-          string,
-          { type: string; text?: string; input?: object; content?: { text: string }[] },
-        ]
+        const [, inner] = JSON.parse(block.bytes) as [string, { type: string; text?: string; input?: object; content?: { text: string }[] }]
         if (inner.type === 'tool_use') return JSON.stringify(inner.input)
-        return inner.type === 'tool_result'
-          ? (inner.content ?? []).map((one) => one.text).join('\n')
-          : (inner.text ?? '')
+        return inner.type === 'tool_result' ? (inner.content ?? []).map((one) => one.text).join('\n') : (inner.text ?? '')
       })
     })
 }
@@ -228,14 +227,11 @@ function textsOf(messages: readonly Message[]): string[] {
 function sentTexts(body: Record<string, any>): string[] {
   return body['messages'].flatMap((message: Record<string, any>) => {
     if (message['role'] === 'system') return []
-    const content =
-      typeof message['content'] === 'string' ? [{ type: 'text', text: message['content'] }] : message['content']
+    const content = typeof message['content'] === 'string' ? [{ type: 'text', text: message['content'] }] : message['content']
     return content.map((block: Record<string, any>) => {
       if (block['type'] === 'tool_use') return JSON.stringify(block['input'])
       if (block['type'] !== 'tool_result') return block['text']
-      return typeof block['content'] === 'string'
-        ? block['content']
-        : block['content'].map((one: { text: string }) => one.text).join('\n')
+      return typeof block['content'] === 'string' ? block['content'] : block['content'].map((one: { text: string }) => one.text).join('\n')
     })
   })
 }

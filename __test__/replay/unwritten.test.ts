@@ -29,14 +29,31 @@ function rollout(model: string, counts: readonly Counts[]): string {
 }
 
 test.each<[what: string, model: string, counts: Counts[], written: number]>([
-  ['without a count of what was written', 'gpt-6-sol', [{ input_tokens: 20_000, cached_input_tokens: 0, output_tokens: 10 }, { input_tokens: 21_000, cached_input_tokens: 20_000, output_tokens: 10 }], 1],
+  [
+    'without a count of what was written',
+    'gpt-6-sol',
+    [
+      { input_tokens: 20_000, cached_input_tokens: 0, output_tokens: 10 },
+      { input_tokens: 21_000, cached_input_tokens: 20_000, output_tokens: 10 },
+    ],
+    1,
+  ],
   ['without such a count, or anything read', 'gpt-6-sol', [{ input_tokens: 20_000, cached_input_tokens: 0, output_tokens: 10 }], 1],
   ['with a count of 0', 'gpt-6-sol', [{ input_tokens: 20_000, cached_input_tokens: 0, cache_write_input_tokens: 0, output_tokens: 10 }], 1],
-  ['with its count', 'gpt-6-sol', [{ input_tokens: 20_000, cached_input_tokens: 0, cache_write_input_tokens: 20_000, output_tokens: 10 }, { input_tokens: 21_000, cached_input_tokens: 20_000, cache_write_input_tokens: 1_000, output_tokens: 10 }], 1.25],
+  [
+    'with its count',
+    'gpt-6-sol',
+    [
+      { input_tokens: 20_000, cached_input_tokens: 0, cache_write_input_tokens: 20_000, output_tokens: 10 },
+      { input_tokens: 21_000, cached_input_tokens: 20_000, cache_write_input_tokens: 1_000, output_tokens: 10 },
+    ],
+    1.25,
+  ],
   ['of a model that is not charged for it', 'gpt-5.5', [{ input_tokens: 20_000, cached_input_tokens: 0, output_tokens: 10 }], 1],
 ])('a session %s costs what was billed', async (_what, model, counts, written) => {
   const { stdout } = await cli(['replay', rollout(model, counts), '--json'])
-  const [{ paid, policies, unit }] = (JSON.parse(stdout) as { sessions: [{ paid: { cost: number }; policies: { recorded: { cost: number } }; unit: string }] }).sessions
+  const [{ paid, policies, unit }] = (JSON.parse(stdout) as { sessions: [{ paid: { cost: number }; policies: { recorded: { cost: number } }; unit: string }] })
+    .sessions
   const [input, read] = model === 'gpt-5.5' ? [5, 0.5] : [2, 0.2]
   const fresh = counts.reduce((sum, one) => sum + one.input_tokens - one.cached_input_tokens, 0)
   const cached = counts.reduce((sum, one) => sum + one.cached_input_tokens, 0)

@@ -62,7 +62,9 @@ describe('the verdict', () => {
     const headline = (changes: Partial<Summary>, own = 1): string | undefined => verdictOf(summary(2, own, changes))?.headline
     expect(headline({})).toBe('With pi-context-manager: $1.00 instead of $2.00, 50 % less')
     expect(headline({}, 2.1)).toBe('With pi-context-manager: $2.10 instead of $2.00, 5 % more')
-    expect(headline({ bySource: { managed: share({ recorded: 0.46, saved: 0.52 }), other: share({}) } })).toBe('Saved $0.52 (53 %): paid $0.46, without pi-context-manager $0.98')
+    expect(headline({ bySource: { managed: share({ recorded: 0.46, saved: 0.52 }), other: share({}) } })).toBe(
+      'Saved $0.52 (53 %): paid $0.46, without pi-context-manager $0.98',
+    )
     expect(headline({ bySource: { managed: share({}) } })).toBe('With pi-context-manager: $1.00 instead of $2.00, 50 % less')
     expect(headline({ unit: 'input tokens' })).toMatch(/^With pi-context-manager: \S+ fresh input tokens instead of \S+, 50 % less$/)
   })
@@ -155,11 +157,15 @@ test('a file that is not a terminal gets no colours', () => {
 describe('a run', () => {
   test('ends with the verdict, after the totals and the sessions', async () => {
     const { stdout } = await cli(['replay', fixture('pi-version-1.jsonl'), fixture('claude-code.jsonl')])
-    const order = ['Sessions of Claude Code, by what they save', 'Sessions of Pi, by what they save', 'all 2 sessions', 'cost of the prompts', 'You paid'].map((words) => stdout.indexOf(words))
+    const order = ['Sessions of Claude Code, by what they save', 'Sessions of Pi, by what they save', 'all 2 sessions', 'cost of the prompts', 'You paid'].map(
+      (words) => stdout.indexOf(words),
+    )
     expect(order).toEqual([...order].sort((left, right) => left - right))
     expect(order.every((at) => at >= 0)).toBe(true)
     expect(stdout.trimEnd().split('\n').slice(-2)).toEqual([
-      expect.stringMatching(/^You paid \$\d+\.\d\d in Pi for one session with 39 answers.* With pi-context-manager they would have cost about \$\d+\.\d\d .* You paid \$\d+\.\d\d in Claude Code for one session with 39 answers.* Through the gateway they would have cost about \$/),
+      expect.stringMatching(
+        /^You paid \$\d+\.\d\d in Pi for one session with 39 answers.* With pi-context-manager they would have cost about \$\d+\.\d\d .* You paid \$\d+\.\d\d in Claude Code for one session with 39 answers.* Through the gateway they would have cost about \$/,
+      ),
       expect.stringMatching(/of 100 answers would have had to fetch something again|No answer/),
     ])
     expect(stdout).not.toMatch(/\x1b/)
@@ -176,9 +182,9 @@ describe('a run', () => {
     const html = readFileSync(page, 'utf8')
     expect(html).toMatch(/<section class="all"><h1>You paid \$\d+\.\d\d in Claude Code and Pi; with pi-context-manager about \$/)
     const orders = [...html.matchAll(/<details class="session" style="order:(-?\d+)">/g)].map(([, order]) => Number(order))
-    const saved = (JSON.parse(many.stdout).sessions as { paid: { cost: number; answers: number }; policies: Record<'pi-context-manager', { cost: number }> }[]).map(
-      ({ paid, policies }) => paid.cost + paid.answers - (policies['pi-context-manager'].cost + paid.answers),
-    )
+    const saved = (
+      JSON.parse(many.stdout).sessions as { paid: { cost: number; answers: number }; policies: Record<'pi-context-manager', { cost: number }> }[]
+    ).map(({ paid, policies }) => paid.cost + paid.answers - (policies['pi-context-manager'].cost + paid.answers))
     expect(orders).toEqual(saved.map((dollars) => -Math.round(dollars * 10_000)))
     await cli(['replay', fixture('pi-version-1.jsonl'), '--quiet', '--html', page])
     const single = readFileSync(page, 'utf8')

@@ -69,9 +69,17 @@ function build(): Promise<string> {
     afterBuild.push(out)
     const config = {
       compilerOptions: {
-        module: 'nodenext', target: 'es2023', lib: ['es2023', 'esnext.disposable'], strict: true,
-        rewriteRelativeImportExtensions: true, types: ['node'], typeRoots: [join(ROOT, 'node_modules/@types')],
-        rootDir: ROOT, outDir: out, skipLibCheck: true, declaration: false,
+        module: 'nodenext',
+        target: 'es2023',
+        lib: ['es2023', 'esnext.disposable'],
+        strict: true,
+        rewriteRelativeImportExtensions: true,
+        types: ['node'],
+        typeRoots: [join(ROOT, 'node_modules/@types')],
+        rootDir: ROOT,
+        outDir: out,
+        skipLibCheck: true,
+        declaration: false,
       },
       files: [join(ROOT, 'lib/storage/index.ts')],
     }

@@ -16,8 +16,18 @@ describe('engineCall', () => {
 describe('hostArguments', () => {
   test.each([
     ['Write', { file_path: '/w/a', content: 'long' }, { path: 'a', content: '[marker]' }, { file_path: '/w/a', content: '[marker]' }],
-    ['Edit', { file_path: '/w/a', old_string: 'x', new_string: 'y', replace_all: true }, { path: 'a', oldText: 'x', newText: '[m]', replace_all: true }, { file_path: '/w/a', old_string: 'x', new_string: '[m]', replace_all: true }],
-    ['MultiEdit', { file_path: '/a', edits: [{ old_string: 'x', new_string: 'y' }] }, { path: '/a', edits: [{ oldText: '[m]', newText: 'y' }] }, { file_path: '/a', edits: [{ old_string: '[m]', new_string: 'y' }] }],
+    [
+      'Edit',
+      { file_path: '/w/a', old_string: 'x', new_string: 'y', replace_all: true },
+      { path: 'a', oldText: 'x', newText: '[m]', replace_all: true },
+      { file_path: '/w/a', old_string: 'x', new_string: '[m]', replace_all: true },
+    ],
+    [
+      'MultiEdit',
+      { file_path: '/a', edits: [{ old_string: 'x', new_string: 'y' }] },
+      { path: '/a', edits: [{ oldText: '[m]', newText: 'y' }] },
+      { file_path: '/a', edits: [{ old_string: '[m]', new_string: 'y' }] },
+    ],
     ['exec_command', { cmd: 'long', workdir: '/' }, { command: '[m]', workdir: '/' }, { cmd: '[m]', workdir: '/' }],
     ['shell', { command: ['bash', '-lc', 'long'] }, { command: '[m]' }, { command: ['bash', '-lc', '[m]'] }],
     ['run_commands', { commands: ['long'] }, { command: '[m]' }, { commands: ['[m]'] }],

@@ -11,7 +11,9 @@ interface Corpus {
 }
 
 const folder = new URL('../../fixtures/tools/', import.meta.url)
-const corpora = readdirSync(folder).filter((name) => name.endsWith('.json')).map((name) => JSON.parse(readFileSync(new URL(name, folder), 'utf8')) as Corpus)
+const corpora = readdirSync(folder)
+  .filter((name) => name.endsWith('.json'))
+  .map((name) => JSON.parse(readFileSync(new URL(name, folder), 'utf8')) as Corpus)
 
 describe.each(corpora.map((corpus) => [corpus.agent, corpus] as const))('%s', (_, { calls, outputs }) => {
   test('calls have the names of the engine', () => {
@@ -46,8 +48,20 @@ describe.each(corpora.map((corpus) => [corpus.agent, corpus] as const))('%s', (_
 
 test('each agent that the gateway starts has its calls here', () => {
   const page = readFileSync(new URL('../../docs/gateway.md', import.meta.url), 'utf8')
-  const table = page.split('\n## What is set\n')[1]!.split('\n## ')[0]!.split('\n').filter((line) => line.startsWith('| '))
-  const programs = table.slice(1).map((line) => line.split('|')[1]!.trim().replace(/(?:,|'s CLI).*$/, '')).filter((name) => name !== 'others')
+  const table = page
+    .split('\n## What is set\n')[1]!
+    .split('\n## ')[0]!
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+  const programs = table
+    .slice(1)
+    .map((line) =>
+      line
+        .split('|')[1]!
+        .trim()
+        .replace(/(?:,|'s CLI).*$/, ''),
+    )
+    .filter((name) => name !== 'others')
   const agents = corpora.map(({ agent }) => agent)
   expect(programs.length).toBeGreaterThan(6)
   expect(programs.filter((name) => !agents.includes(name))).toEqual([])

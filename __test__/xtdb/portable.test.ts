@@ -44,11 +44,7 @@ test.skipIf(missing)('paused on SQLite, resumed on XTDB without its files, and b
   await manager.appendTurn({ role: 'user', content: 'second' })
   await manager.recordToolcall({ id: 'c2', tool: 'bash', args: { n: 2 }, content: 'out 2', status: 'fail' })
   await manager.unpin('c1')
-  const [sets, view, turns] = [
-    await manager.sessionSets(),
-    await manager.assemble(),
-    (await manager.get('chat:s1'))!['turn_count'] as number,
-  ]
+  const [sets, view, turns] = [await manager.sessionSets(), await manager.assemble(), (await manager.get('chat:s1'))!['turn_count'] as number]
   await manager.pause()
   const file = join(folder, 'session.jsonl')
   await manager.exportSession(file)

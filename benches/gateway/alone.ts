@@ -24,7 +24,9 @@ export class Alone {
   /** Starts one. Rejects if the program is not built. */
   static async start(store: string, upstream: string): Promise<Alone> {
     if (!existsSync(START)) throw new Error('the gateway is not built: npm run build')
-    const child = spawn(process.execPath, [START, 'gateway', '--listen', '0', '--store', store, '--anthropic', upstream], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(process.execPath, [START, 'gateway', '--listen', '0', '--store', store, '--anthropic', upstream], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
     let text = ''
     for (;;) {
       const url = /^Anthropic +(\S+)$/m.exec(text)?.[1]
@@ -35,7 +37,9 @@ export class Alone {
 
   /** Its processor time so far, in milliseconds; NaN where the system does not tell. */
   get processorMs(): number {
-    const fields = this.#read('stat')?.replace(/^.*\) /s, '').split(' ')
+    const fields = this.#read('stat')
+      ?.replace(/^.*\) /s, '')
+      .split(' ')
     return fields === undefined ? Number.NaN : TICK_MS * (Number(fields[11]) + Number(fields[12]))
   }
 

@@ -46,7 +46,11 @@ for (const kilobytes of [300, 2000]) {
   const busy = gateway.processorMs
   for (let round = 0; round < rounds(60); round += 1) {
     loop.add()
-    for (const [name, url] of [['plain', plain], ['gateway', gateway.url]] as const) times[name]!.push(await firstByte(url, loop))
+    for (const [name, url] of [
+      ['plain', plain],
+      ['gateway', gateway.url],
+    ] as const)
+      times[name]!.push(await firstByte(url, loop))
   }
   const added = times['gateway']!.map((time, at) => time - (times['plain']![at] as number))
   const limit = { peer: 'the limit', beside: kilobytes === 300 ? 10 : 40, unit: 'ms', good: 1 }
@@ -63,12 +67,28 @@ talk.add()
 const ways: Record<string, number[]> = { plain: [], gateway: [] }
 for (let round = 0; round < rounds(5); round += 1) {
   talk.add()
-  for (const [name, url] of [['plain', plain], ['gateway', gateway.url]] as const) ways[name]!.push(...(await pieces(url, talk, rounds(100))))
+  for (const [name, url] of [
+    ['plain', plain],
+    ['gateway', gateway.url],
+  ] as const)
+    ways[name]!.push(...(await pieces(url, talk, rounds(100))))
 }
-for (const [share, name] of [[0.5, 'median'], [0.95, 'p95']] as const) {
+for (const [share, name] of [
+  [0.5, 'median'],
+  [0.95, 'p95'],
+] as const) {
   const [through, direct] = [percentile(ways['gateway']!, share), percentile(ways['plain']!, share)]
   const note = `${through.toFixed(2)} ms beside ${direct.toFixed(2)} without`
-  print({ figure: 'gateway', what: `way of one piece of a streamed answer, added by the gateway (${name} of ${ways['gateway']!.length})`, ours: through - direct, peer: 'the limit', beside: 1, unit: 'ms', good: 1, note })
+  print({
+    figure: 'gateway',
+    what: `way of one piece of a streamed answer, added by the gateway (${name} of ${ways['gateway']!.length})`,
+    ours: through - direct,
+    peer: 'the limit',
+    beside: 1,
+    unit: 'ms',
+    good: 1,
+    note,
+  })
 }
 
 const many = Array.from({ length: 50 }, (_, n) => new Loop(`many-${n}`))

@@ -28,7 +28,9 @@ function unitsOf(block: Fields): number {
     case 'tool_use':
       return block['name'].length + JSON.stringify(block['input']).length
     case 'tool_result':
-      return typeof block['content'] === 'string' ? block['content'].length : (block['content'] ?? []).reduce((sum: number, one: Fields) => sum + unitsOf(one), 0)
+      return typeof block['content'] === 'string'
+        ? block['content'].length
+        : (block['content'] ?? []).reduce((sum: number, one: Fields) => sum + unitsOf(one), 0)
     default:
       return IMAGE_UNITS
   }

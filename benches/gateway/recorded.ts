@@ -62,17 +62,41 @@ for await (const file of sessionFiles(folder)) {
 }
 server.close()
 const note = `by session ${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}, median ${median(ratios).toFixed(3)}; with nothing removed $${plain.toFixed(2)}`
-print({ figure: 'gateway-cost', what: `prompts of ${sessions} recorded sessions of Claude Code through the gateway`, ours, peer: 'replay', beside, unit: '$', good: 1.02, note })
-print({ figure: 'gateway-cost', what: `the same with a new gateway for every turn, on ${BOUND}`, ours: anew, peer: 'one gateway', beside: bound, unit: '$', good: 1.02 })
+print({
+  figure: 'gateway-cost',
+  what: `prompts of ${sessions} recorded sessions of Claude Code through the gateway`,
+  ours,
+  peer: 'replay',
+  beside,
+  unit: '$',
+  good: 1.02,
+  note,
+})
+print({
+  figure: 'gateway-cost',
+  what: `the same with a new gateway for every turn, on ${BOUND}`,
+  ours: anew,
+  peer: 'one gateway',
+  beside: bound,
+  unit: '$',
+  good: 1.02,
+})
 
 /**
  * Returns the cost of a session's prompts through a separate gateway, on the recorded models or on one. `isAnew`: a new gateway for
  * every turn.
  */
-async function throughGateway(recording: Recording, { unitsPerToken, systemTokens, prices }: Survey, options: { model?: string; isAnew?: boolean } = {}): Promise<number> {
+async function throughGateway(
+  recording: Recording,
+  { unitsPerToken, systemTokens, prices }: Survey,
+  options: { model?: string; isAnew?: boolean } = {},
+): Promise<number> {
   let at = 0
   const root = mkdtempSync(join(tmpdir(), 'context-bench-'))
-  const place = { open: { store: { kind: 'sqlite', path: join(root, 'context.db'), durability: 'process' }, watch: false, filesystemId: 'bench' }, formsPath: join(root, 'forms') } as const
+  const place = {
+    open: { store: { kind: 'sqlite', path: join(root, 'context.db'), durability: 'process' }, watch: false, filesystemId: 'bench' },
+    formsPath: join(root, 'forms'),
+  } as const
   const start = () => startGateway({ ...place, upstreams: { anthropic: url }, cwd: '/nowhere', env: {}, now: () => at, limitMs: 60_000 })
   let gateway = await start()
   const { id: sessionId, cwd } = recording.origin
@@ -91,7 +115,11 @@ async function throughGateway(recording: Recording, { unitsPerToken, systemToken
         gateway = await start()
       }
       const sent = JSON.stringify({ model: options.model ?? message.model, max_tokens: 1000, stream: true, system, tools: TOOLS, messages })
-      const response = await fetch(`${gateway.url}/v1/messages`, { method: 'POST', headers: { 'content-type': 'application/json', 'x-claude-code-session-id': sessionId }, body: sent })
+      const response = await fetch(`${gateway.url}/v1/messages`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-claude-code-session-id': sessionId },
+        body: sent,
+      })
       await response.text()
       const known = prices.get(model) ?? knownPrices(model)
       if (known === undefined) throw new Error(`${model} has no known price`)
@@ -115,7 +143,8 @@ function add(messages: { role: string; content: object[] }[], message: Message):
   const { role, toolCallId, isError } = message
   const blocks = typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : (message.content ?? [])
   const own = blocks.flatMap((block) => ownBlock(block))
-  const content = role === 'toolResult' ? [{ type: 'tool_result', tool_use_id: toolCallId, content: own, ...(isError === true ? { is_error: true } : {}) }] : own
+  const content =
+    role === 'toolResult' ? [{ type: 'tool_result', tool_use_id: toolCallId, content: own, ...(isError === true ? { is_error: true } : {}) }] : own
   if (content.length === 0 || !['user', 'assistant', 'toolResult'].includes(role)) return
   const as = role === 'assistant' ? 'assistant' : 'user'
   const last = messages.at(-1)

@@ -60,9 +60,7 @@ function processorTime(): number {
       .filter((word) => word !== '')
       .flatMap((word) => [Number(word), ...children(Number(word))])
   const ofThread = (path: string): number => Number(read(path).split(' ')[0])
-  const paths = children(process.pid).flatMap((pid) =>
-    readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}/schedstat`),
-  )
+  const paths = children(process.pid).flatMap((pid) => readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}/schedstat`))
   return paths.reduce((sum, path) => sum + ofThread(path), 0) / 1e6
 }
 
@@ -117,8 +115,7 @@ async function session(): Promise<void> {
   })
   const contexts = timesOf(keeping).filter(({ event }) => event === 'context_with_system')
   // The events with about this many messages.
-  const at = (messages: number): Time[] =>
-    contexts.filter((time) => Math.abs((time.messages ?? 0) - messages) <= Math.max(50, messages / 20))
+  const at = (messages: number): Time[] => contexts.filter((time) => Math.abs((time.messages ?? 0) - messages) <= Math.max(50, messages / 20))
   const middle = (list: Time[]): number => median(list.map(({ milliseconds }) => milliseconds))
   const copy = (list: Time[]): number => median(list.map(({ copy }) => copy ?? Number.NaN))
   const many = Math.min(2_000, 2 * RESULTS - 50)

@@ -77,11 +77,13 @@ async function printFigures(): Promise<void> {
     await figure('saves of 2 KB, not flushed (plain: not atomic), one by one', undurable, oneByOne, perSecond)
     await figure('saves of 2 KB, not flushed (plain: not atomic), 200 at once', undurable, together, perSecond)
 
-    const filled = await Promise.all(undurable.map(async (create) => {
-      const storage = await create()
-      for (let n = 0; n < 1000; n += 1) await save(storage, n)
-      return storage
-    })) as [Storage, Storage]
+    const filled = (await Promise.all(
+      undurable.map(async (create) => {
+        const storage = await create()
+        for (let n = 0; n < 1000; n += 1) await save(storage, n)
+        return storage
+      }),
+    )) as [Storage, Storage]
     const load = (storage: Storage) => storage.loadContexts(storage.getAllPointers().map(({ filepath }) => filepath))
     const milliseconds = (ms: number) => `${ms.toFixed(1)} ms`
     await figure('load of 1,000 outputs of 2 KB', [async () => filled[0], async () => filled[1]], load, milliseconds)

@@ -18,13 +18,7 @@ export class PlainContextManager {
     this.#write = options.write ?? writeFile
   }
 
-  async saveContext(
-    toolName: string,
-    args: Record<string, unknown>,
-    result: unknown,
-    taskId?: number,
-    queryId?: string,
-  ): Promise<string> {
+  async saveContext(toolName: string, args: Record<string, unknown>, result: unknown, taskId?: number, queryId?: string): Promise<string> {
     const toolDescription = this.describe(toolName, args)
     const hash = createHash('sha256').update(canonical(args)).digest('hex').slice(0, 6)
     const random = Math.random().toString(36).slice(2, 6)
@@ -64,7 +58,11 @@ export class PlainContextManager {
   }
 
   describe(toolName: string, args: Record<string, unknown>): string {
-    const words = toolName.replace(/([a-z0-9])([A-Z])/g, '$1 $2').replace(/[^A-Za-z0-9]+/g, ' ').trim().toLowerCase()
+    const words = toolName
+      .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
+      .replace(/[^A-Za-z0-9]+/g, ' ')
+      .trim()
+      .toLowerCase()
     return [words, ...Object.values(args).filter((value) => typeof value === 'string')].join(' ')
   }
 }
@@ -90,7 +88,11 @@ export async function writeDurably(filepath: string, text: string): Promise<void
 
 /** The words of more than two characters. */
 export function keywords(text: string): Set<string> {
-  const words = text.normalize('NFKC').toLowerCase().match(/[\p{Alphabetic}\p{M}\p{N}]+/gu) ?? []
+  const words =
+    text
+      .normalize('NFKC')
+      .toLowerCase()
+      .match(/[\p{Alphabetic}\p{M}\p{N}]+/gu) ?? []
   return new Set(words.filter((word) => word.length > 2))
 }
 
@@ -99,6 +101,8 @@ export function canonical(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   const record = value as Record<string, unknown>
-  const fields = Object.keys(record).sort().map((key) => `${JSON.stringify(key)}:${canonical(record[key])}`)
+  const fields = Object.keys(record)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonical(record[key])}`)
   return `{${fields.join(',')}}`
 }

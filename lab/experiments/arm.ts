@@ -3,15 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { EXTENSION } from '../../rig/extension.ts'
 import { startModelServer } from '../../rig/model-server.ts'
-import {
-  createPiHome,
-  messagesOf,
-  newestSession,
-  branchOf,
-  readSession,
-  runPrint,
-  temporaryFolder,
-} from '../../rig/pi.ts'
+import { createPiHome, messagesOf, newestSession, branchOf, readSession, runPrint, temporaryFolder } from '../../rig/pi.ts'
 import { PiProcess } from '../../rig/process.ts'
 import type { Settings } from '../../extensions/settings.ts'
 import type { Task } from './task.ts'
@@ -80,9 +72,7 @@ const SCRIPTED_PRICES = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75
 /** Runs a task. Never rejects for what the model does: a run that fails is an outcome. */
 export async function run(task: Task, arm: Arm, choice: ModelChoice): Promise<Outcome> {
   const { folder, sessionFile, ended } =
-    choice.model === undefined
-      ? await scripted(task, arm, choice)
-      : await configured(task, arm, { ...choice, model: choice.model })
+    choice.model === undefined ? await scripted(task, arm, choice) : await configured(task, arm, { ...choice, model: choice.model })
   const figures = sessionFile === undefined ? NOTHING : measure(sessionFile)
   return { arm: arm.name, ...figures, failure: ended ?? task.judge(folder) }
 }
@@ -122,9 +112,7 @@ async function scripted(task: Task, arm: Arm, { minutes }: ModelChoice): Promise
     ...(arm.settings !== undefined && { extension: EXTENSION, env: variables(home.root, arm.settings) }),
   })
   const problem = server.problems[0]
-  const ended =
-    problem ??
-    (result.exitCode === 0 ? undefined : `Pi ended with ${result.exitCode}: ${result.stderr.trim().slice(0, 200)}`)
+  const ended = problem ?? (result.exitCode === 0 ? undefined : `Pi ended with ${result.exitCode}: ${result.stderr.trim().slice(0, 200)}`)
   return { folder: home.cwd, sessionFile: result.sessionFile, ended }
 }
 
@@ -136,18 +124,7 @@ async function configured(task: Task, arm: Arm, { model, minutes }: ModelChoice 
   mkdirSync(folder)
   write(folder, task)
   const extension = arm.settings === undefined ? [] : ['-e', EXTENSION]
-  const args = [
-    '-p',
-    '--model',
-    model,
-    '--no-extensions',
-    ...extension,
-    '--session-dir',
-    sessions,
-    '--no-approve',
-    '--',
-    ...task.prompts,
-  ]
+  const args = ['-p', '--model', model, '--no-extensions', ...extension, '--session-dir', sessions, '--no-approve', '--', ...task.prompts]
   const env = { ...(process.env as Record<string, string>), ...variables(root, arm.settings ?? {}) }
   const running = new PiProcess({ args, cwd: folder, env, input: false })
   try {

@@ -51,8 +51,7 @@ const { values } = parseArgs({
   },
 })
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.once(signal, () => void cleanUp().then(() => process.exit(130)))
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void cleanUp().then(() => process.exit(130)))
 
 if (values.help === true) process.stdout.write(`${HELP}\n`)
 else process.exitCode = await experiment()
@@ -60,8 +59,7 @@ else process.exitCode = await experiment()
 async function experiment(): Promise<number> {
   const seeds = values.seeds.split(',').map(Number)
   const minutes = Number(values.minutes)
-  if (!seeds.every(Number.isSafeInteger) || !(minutes > 0))
-    throw new Error('--seeds takes whole numbers, --minutes a number above 0')
+  if (!seeds.every(Number.isSafeInteger) || !(minutes > 0)) throw new Error('--seeds takes whole numbers, --minutes a number above 0')
   const choice = { model: values.model, minutes }
   const name = values.model ?? 'scripted model'
   const arms = values.arms.split(',').map(armNamed)
@@ -86,9 +84,7 @@ async function told(task: string, seed: number, work: () => Promise<Outcome>): P
   try {
     const outcome = await work()
     const state = outcome.failure ?? 'solved'
-    process.stderr.write(
-      `${task}, seed ${seed}, ${outcome.arm}: ${state}, ${outcome.calls} calls, ${outcome.promptTokens} tokens\n`,
-    )
+    process.stderr.write(`${task}, seed ${seed}, ${outcome.arm}: ${state}, ${outcome.calls} calls, ${outcome.promptTokens} tokens\n`)
     return outcome
   } finally {
     await cleanUp()

@@ -19,21 +19,14 @@ interface Protocol {
 
 /** Writes the report. */
 export function reportOf(all: readonly Runs[], { model, pi, seeds }: Protocol): string {
-  const rows = all.flatMap(({ task, seed, outcomes }) =>
-    outcomes.map((outcome) => row([task.name, String(seed), outcome.arm], outcome)),
-  )
+  const rows = all.flatMap(({ task, seed, outcomes }) => outcomes.map((outcome) => row([task.name, String(seed), outcome.arm], outcome)))
   const arms = (all[0]?.outcomes ?? []).map((first, index) => all.map(({ outcomes }) => outcomes[index] ?? first))
   const sums = arms.map((outcomes) => total(outcomes))
   const failures = all.flatMap(({ task, seed, outcomes }) =>
-    outcomes.flatMap(({ arm, failure }) =>
-      failure === undefined ? [] : [`- ${task.name}, seed ${seed}, ${arm}: ${failure}`],
-    ),
+    outcomes.flatMap(({ arm, failure }) => (failure === undefined ? [] : [`- ${task.name}, seed ${seed}, ${arm}: ${failure}`])),
   )
   const tools = arms.map((outcomes) => `| ${outcomes[0]?.arm} | ${toolsOf(outcomes)} |`)
-  const prompts = unique(all).map(
-    ({ task, seed }) =>
-      `### ${task.name} (seed ${seed})\n\n${task.prompts.map((prompt) => `1. ${prompt}`).join('\n')}`,
-  )
+  const prompts = unique(all).map(({ task, seed }) => `### ${task.name} (seed ${seed})\n\n${task.prompts.map((prompt) => `1. ${prompt}`).join('\n')}`)
   return `# Experiment: ${model}
 
 Pi ${pi}, with (\`managed\`) and without (\`plain\`) the context manager, on the same tasks in fresh folders. Seeds: ${seeds.join(', ')}. Figures are those that the provider reported, as Pi's session files have them; costs are by the prices of Pi's catalogue.
@@ -72,8 +65,7 @@ function row(names: string[], outcome: Outcome): string {
 
 function total(outcomes: readonly Outcome[]): string {
   const arm = outcomes[0]?.arm ?? ''
-  const sum = (pick: (outcome: Outcome) => number): number =>
-    outcomes.reduce((all, outcome) => all + pick(outcome), 0)
+  const sum = (pick: (outcome: Outcome) => number): number => outcomes.reduce((all, outcome) => all + pick(outcome), 0)
   const all: Outcome = {
     arm,
     failure: undefined,
@@ -97,8 +89,7 @@ function figures({ calls, promptTokens, cachedTokens, peakTokens, cost, rereads 
 
 function toolsOf(outcomes: readonly Outcome[]): string {
   const counts = new Map<string, number>()
-  for (const { tools } of outcomes)
-    for (const [name, count] of Object.entries(tools)) counts.set(name, (counts.get(name) ?? 0) + count)
+  for (const { tools } of outcomes) for (const [name, count] of Object.entries(tools)) counts.set(name, (counts.get(name) ?? 0) + count)
   return [...counts]
     .sort((left, right) => right[1] - left[1])
     .map(([name, count]) => `${name} ${count}`)

@@ -153,8 +153,7 @@ const rename: TaskMaker = (seed) => {
       'Now list, in renamed.txt, every file that you changed, one path a line, sorted.',
     ],
     judge: (folder) => {
-      for (const path of paths)
-        if (readFileSync(join(folder, path), 'utf8').includes(old)) return `${path} still has ${old}`
+      for (const path of paths) if (readFileSync(join(folder, path), 'utf8').includes(old)) return `${path} still has ${old}`
       return passes(folder) ?? holds(folder, 'renamed.txt', [...paths].sort().join('\n'))
     },
     script: [
@@ -165,16 +164,11 @@ const rename: TaskMaker = (seed) => {
           edit('src/round.mjs', `function ${old}(`, 'function roundValue('),
           ...modules.flatMap(({ name }) => [edit(`src/${name}.mjs`, `import { ${old} }`, 'import { roundValue }')]),
         ),
-        calls(
-          ...modules.map(({ name }) => edit(`src/${name}.mjs`, `${name}Last = ${old}(`, `${name}Last = roundValue(`)),
-        ),
+        calls(...modules.map(({ name }) => edit(`src/${name}.mjs`, `${name}Last = ${old}(`, `${name}Last = roundValue(`))),
         calls(['bash', { command: 'node check.mjs' }]),
         said('The function is called roundValue now, in all seven files.'),
       ],
-      [
-        calls(['write', { path: 'renamed.txt', content: `${[...paths].sort().join('\n')}\n` }]),
-        said('renamed.txt lists the seven files.'),
-      ],
+      [calls(['write', { path: 'renamed.txt', content: `${[...paths].sort().join('\n')}\n` }]), said('renamed.txt lists the seven files.')],
     ],
   }
 }
@@ -184,8 +178,7 @@ const series: TaskMaker = (seed) => {
   const { below } = random(seed)
   const modules = NAMES.slice(0, 8).map((name) => ({ name, functions: 30, offset: 10 + below(80) }))
   const rounds = modules.map((module) => ({ ...module, step: below(module.functions) }))
-  const guard = (name: string, step: number): string =>
-    `if (!Number.isFinite(value)) throw new RangeError('${name}Step${step} takes a finite number')`
+  const guard = (name: string, step: number): string => `if (!Number.isFinite(value)) throw new RangeError('${name}Step${step} takes a finite number')`
   return {
     name: 'series',
     files: { ...sources(modules, () => undefined), 'check.mjs': checkText(modules) },
@@ -195,9 +188,7 @@ const series: TaskMaker = (seed) => {
     ),
     judge: (folder) => {
       for (const { name, step } of rounds) {
-        if (
-          !readFileSync(join(folder, `src/${name}.mjs`), 'utf8').includes(`${name}Step${step} takes a finite number`)
-        )
+        if (!readFileSync(join(folder, `src/${name}.mjs`), 'utf8').includes(`${name}Step${step} takes a finite number`))
           return `${name}Step${step} has no guard`
       }
       return passes(folder)
@@ -223,12 +214,7 @@ function sources(
   modules: readonly { name: string; functions: number; offset: number }[],
   wrong: (module: { name: string; functions: number; offset: number }) => number | undefined,
 ): Record<string, string> {
-  return Object.fromEntries(
-    modules.map((module) => [
-      `src/${module.name}.mjs`,
-      moduleText(module.name, module.functions, module.offset, wrong(module)),
-    ]),
-  )
+  return Object.fromEntries(modules.map((module) => [`src/${module.name}.mjs`, moduleText(module.name, module.functions, module.offset, wrong(module))]))
 }
 
 function holds(folder: string, name: string, text: string): string | undefined {
@@ -244,8 +230,7 @@ export function tasksNamed(names: readonly string[] | undefined, seed: number): 
   if (names === undefined) return all
   return names.map((name) => {
     const task = all.find((one) => one.name === name)
-    if (task === undefined)
-      throw new Error(`unknown task "${name}"; known are ${all.map((one) => one.name).join(', ')}`)
+    if (task === undefined) throw new Error(`unknown task "${name}"; known are ${all.map((one) => one.name).join(', ')}`)
     return task
   })
 }

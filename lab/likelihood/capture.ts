@@ -54,7 +54,9 @@ export async function capture(file: string, arms: readonly Arm[]): Promise<Map<s
 
 /** A session's name in the results: its file without endings. */
 export function runName(file: string): string {
-  return basename(file).replace(/\.gz$/, '').replace(/\.(traj\.json|jsonl|json)$/, '')
+  return basename(file)
+    .replace(/\.gz$/, '')
+    .replace(/\.(traj\.json|jsonl|json)$/, '')
 }
 
 interface Call {

@@ -127,7 +127,7 @@ export class Engine {
     this.#cached = all.slice(0, kept)
     const nats = new Float32Array(answer.length)
     const first = prompt.length - 1
-    for (let at = kept; at < all.length; ) {
+    for (let at = kept; at < all.length;) {
       const to = Math.min(at + BATCH, all.length)
       this.#decode(all, at, to, first)
       for (let index = Math.max(at, first); index < Math.min(to, all.length - 1); index += 1) {

@@ -73,7 +73,8 @@ export function modelFile(name: string, cache: string): string {
     }
     closeSync(out)
     const sha256 = hash.digest('hex')
-    if (bytes !== model.bytes || sha256 !== model.sha256) throw new Error(`${name} has ${bytes} bytes with the hash ${sha256}; expected are ${model.bytes} and ${model.sha256}`)
+    if (bytes !== model.bytes || sha256 !== model.sha256)
+      throw new Error(`${name} has ${bytes} bytes with the hash ${sha256}; expected are ${model.bytes} and ${model.sha256}`)
     renameSync(joined, file)
     return file
   } finally {

@@ -80,7 +80,8 @@ async function run(): Promise<void> {
       file: join(values.out, `${name}.jsonl`),
       arms: arms.map((arm) => ({ arm, captured: captured.get(arm.name) ?? [] })),
       limit,
-      progress: (arm, answer) => console.log(`${name} ${arm} ${answer}: ${engine.decoded} tokens, ${(engine.decoded / ((Date.now() - began) / 1000)).toFixed(0)} a second`),
+      progress: (arm, answer) =>
+        console.log(`${name} ${arm} ${answer}: ${engine.decoded} tokens, ${(engine.decoded / ((Date.now() - began) / 1000)).toFixed(0)} a second`),
     })
     console.log(`${new Date().toISOString()} ${index + 1}/${files.length} ${name}`)
   }

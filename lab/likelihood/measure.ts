@@ -81,7 +81,11 @@ export function measure(engine: Engine, task: Task): void {
       } else if (plain !== undefined) {
         const text = one.pieces.map((piece) => piece.text).join('')
         const ranges = onlyHidden(text, whole.request, one.request)
-        const inside = within(tokens.map((token) => engine.bytesOf(token)), text, ranges)
+        const inside = within(
+          tokens.map((token) => engine.bytesOf(token)),
+          text,
+          ranges,
+        )
         const hidden = { tokens: inside.length, nats: sum(inside.map((at) => nats[at] ?? 0)), fullNats: sum(inside.map((at) => plain[at] ?? 0)) }
         add(task.file, { ...line, parts, fullParts: sums(answer, plain), hidden })
       }

@@ -60,7 +60,10 @@ function figures(): string {
     .sort()
     .map((file) => {
       const text = gunzipSync(readFileSync(join(DATA, file))).toString()
-      const runs = text.trim().split('\n').map((line) => JSON.parse(line) as RunLines)
+      const runs = text
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as RunLines)
       return `### ${file.replace('.jsonl.gz', '')}\n\n${table(runs)}\n\n${together(runs)}\n\n${worst(runs)}`
     })
     .join('\n\n')
@@ -69,7 +72,21 @@ function figures(): string {
 function table(runs: readonly RunLines[]): string {
   const rows = ARMS.slice(1).flatMap(({ name }) => figuresOf(name, runs, RATIOS) ?? [])
   return tableOf(
-    ['arm', 'runs', 'answers', 'prompt', 'cost', 'nats per answer (90 %)', 'thinking', 'text', 'calls', 'names and quotes', 'median', '9th of 10', 'worse by 5'],
+    [
+      'arm',
+      'runs',
+      'answers',
+      'prompt',
+      'cost',
+      'nats per answer (90 %)',
+      'thinking',
+      'text',
+      'calls',
+      'names and quotes',
+      'median',
+      '9th of 10',
+      'worse by 5',
+    ],
     rows.map(rowOf),
   )
 }
@@ -112,13 +129,15 @@ function together(runs: readonly RunLines[]): string {
 function worst(runs: readonly RunLines[]): string {
   const all = runs.flatMap(({ run, lines }) => lines.flatMap((line) => (line.fullParts === undefined || line.arm !== 'weight 1' ? [] : [{ run, line }])))
   all.sort((left, right) => changeOf(right.line) - changeOf(left.line))
-  const rows = all.slice(0, WORST).map(({ run, line }) => [
-    run,
-    String(line.answer),
-    signed(changeOf(line)),
-    String(line.hidden?.tokens ?? 0),
-    signed((line.hidden?.nats ?? 0) - (line.hidden?.fullNats ?? 0)),
-  ])
+  const rows = all
+    .slice(0, WORST)
+    .map(({ run, line }) => [
+      run,
+      String(line.answer),
+      signed(changeOf(line)),
+      String(line.hidden?.tokens ?? 0),
+      signed((line.hidden?.nats ?? 0) - (line.hidden?.fullNats ?? 0)),
+    ])
   return `The answers that "weight 1" makes least likely:\n\n${tableOf(['run', 'answer', 'nats', 'tokens of names and quotes', 'their nats'], rows)}`
 }
 

@@ -42,8 +42,16 @@ export async function lookAround(): Promise<number> {
     process.off('SIGINT', stop)
     goOn()
   }
-  for (const line of report(found, installed.map(({ agent }) => agent))) out(line)
-  for (const [what, command] of advice(found, installed.map(({ command }) => command))) out(`${what.padEnd(12)}${command}`)
+  for (const line of report(
+    found,
+    installed.map(({ agent }) => agent),
+  ))
+    out(line)
+  for (const [what, command] of advice(
+    found,
+    installed.map(({ command }) => command),
+  ))
+    out(`${what.padEnd(12)}${command}`)
   if (isStopped) tell('stopped: these are the figures so far')
   return isStopped ? INTERRUPTED : DONE
 }
@@ -55,9 +63,16 @@ function report(found: Found, names: readonly string[]): string[] {
   const used = found.agents.filter(({ calls }) => calls > 0)
   const width = Math.min(100, widthOf(process.stdout))
   const here = names.length === 0 ? 'No coding agent that is known here is installed.' : `Installed: ${listed(names)}.`
-  if (used.length === 0 && found.read < found.files) return [...wrapped(`${here} There was no time to read recorded sessions; "usage" reads all ${found.files} files.`, width), '']
+  if (used.length === 0 && found.read < found.files)
+    return [...wrapped(`${here} There was no time to read recorded sessions; "usage" reads all ${found.files} files.`, width), '']
   if (used.length === 0) return [...wrapped(`${here} There are no recorded sessions in ${folderNames()}.`, width), '']
-  const rows = used.map((agent) => [agent.agent, agent.sessions.toLocaleString('en-US'), agent.since === undefined ? '-' : dayOf(agent.since), paidCell([agent]), estimateCell([agent], found)])
+  const rows = used.map((agent) => [
+    agent.agent,
+    agent.sessions.toLocaleString('en-US'),
+    agent.since === undefined ? '-' : dayOf(agent.since),
+    paidCell([agent]),
+    estimateCell([agent], found),
+  ])
   const total = ['total', sumOf(used, 'sessions').toLocaleString('en-US'), '', paidCell(used), estimateCell(used, found)]
   const table = columns([['agent', 'sessions', 'since', 'paid', 'with us'], ...rows, ...(rows.length > 1 ? [total] : [])])
   return [here, '', ...table, '', ...notes(found, used).flatMap((note) => wrapped(note, width)), '']
@@ -72,15 +87,27 @@ function notes(found: Found, used: readonly AgentSessions[]): string[] {
   const of = sessions === 1 ? 'the newest session' : `the newest ${sessions} sessions`
   return [
     ...(paid > 0
-      ? [Math.abs(share) < LEAST_SHARE ? `With pi-context-manager they would have cost about the same, by a replay of ${of}.` : `With pi-context-manager they would have cost about ${percent(Math.abs(share))} ${share > 0 ? 'less' : 'more'}: an estimate, by a replay of ${of} on the cache that they had.`]
+      ? [
+          Math.abs(share) < LEAST_SHARE
+            ? `With pi-context-manager they would have cost about the same, by a replay of ${of}.`
+            : `With pi-context-manager they would have cost about ${percent(Math.abs(share))} ${share > 0 ? 'less' : 'more'}: an estimate, by a replay of ${of} on the cache that they had.`,
+        ]
       : sumOf(used, 'paid') - managed.paid > LEAST_PAID
         ? ['What they would have cost with pi-context-manager takes longer to find out; "replay --all" does it.']
         : []),
     ...(managed.paid > 0 ? [`It ran in sessions that cost ${dollars(managed.paid)}, and saved ${dollars(managed.saved)} there by its own account.`] : []),
     ...(found.read < found.files ? [`These are the newest ${found.read} of ${found.files} session files; "usage" reads them all.`] : []),
-    ...(onPlan.calls > 0 ? [`${onPlan.calls.toLocaleString('en-US')} ${onPlan.calls === 1 ? 'call was' : 'calls were'} made on a plan at a flat rate, and ${onPlan.calls === 1 ? 'counts' : 'count'} in tokens: ${planText(onPlan)}.`] : []),
+    ...(onPlan.calls > 0
+      ? [
+          `${onPlan.calls.toLocaleString('en-US')} ${onPlan.calls === 1 ? 'call was' : 'calls were'} made on a plan at a flat rate, and ${onPlan.calls === 1 ? 'counts' : 'count'} in tokens: ${planText(onPlan)}.`,
+        ]
+      : []),
     ...(unpriced > 0 ? [`${unpriced.toLocaleString('en-US')} calls are of models without known prices and count as $0.`] : []),
-    ...(found.unreadable > 0 ? [`${found.unreadable === 1 ? 'One file or folder' : `${found.unreadable} files and folders`} could not be read, or held no session; "usage" names them.`] : []),
+    ...(found.unreadable > 0
+      ? [
+          `${found.unreadable === 1 ? 'One file or folder' : `${found.unreadable} files and folders`} could not be read, or held no session; "usage" names them.`,
+        ]
+      : []),
   ]
 }
 
@@ -132,9 +159,18 @@ function advice({ agents }: Found, installed: readonly string[]): [what: string,
   const used = agents.filter(({ calls }) => calls > 0).sort((left, right) => right.paid - left.paid || right.onPlan.sent - left.onPlan.sent)
   const present = used.filter(({ command }) => installed.includes(command))
   const first = (present[0] ?? used[0])?.command ?? installed[0] ?? 'PROGRAM'
-  const isUsed = agents.some(({ command, managed, onPlan }) => command === first && (managed.paid > 0 || onPlan.calls > 0)) || enabledParts(process.env).some(({ command }) => command === first)
-  const begin = first === 'pi' ? 'pi install npm:pi-context-manager' : `pi-context-manager ${programPath('pi-context-manager') === undefined || !COMMANDS.some((one) => one === first) ? 'run -- ' : 'enable '}${first}`
-  return [isUsed ? ['Go on with:', 'pi-context-manager usage'] : ['Begin with:', begin], ...(used.length > 0 ? ([['In detail:', 'pi-context-manager replay --all']] as [string, string][]) : []), ['Commands:', 'pi-context-manager --help']]
+  const isUsed =
+    agents.some(({ command, managed, onPlan }) => command === first && (managed.paid > 0 || onPlan.calls > 0)) ||
+    enabledParts(process.env).some(({ command }) => command === first)
+  const begin =
+    first === 'pi'
+      ? 'pi install npm:pi-context-manager'
+      : `pi-context-manager ${programPath('pi-context-manager') === undefined || !COMMANDS.some((one) => one === first) ? 'run -- ' : 'enable '}${first}`
+  return [
+    isUsed ? ['Go on with:', 'pi-context-manager usage'] : ['Begin with:', begin],
+    ...(used.length > 0 ? ([['In detail:', 'pi-context-manager replay --all']] as [string, string][]) : []),
+    ['Commands:', 'pi-context-manager --help'],
+  ]
 }
 
 function sumOf(agents: readonly AgentSessions[], name: 'sessions' | 'calls' | 'paid' | 'unpriced'): number {

@@ -188,26 +188,24 @@ function print({ store, files, filesystemId, leftovers: left, forms, journals, e
   if (damages.length === 0) out('integrity  every version matches the hash it was stored with')
   else {
     out(`integrity  ${damages.length} damaged:`)
-    for (const { id, txId, what } of damages)
-      out(plain(`           ${id ?? 'outside any version'}${txId === undefined ? '' : ` @${txId}`}: ${what}`))
+    for (const { id, txId, what } of damages) out(plain(`           ${id ?? 'outside any version'}${txId === undefined ? '' : ` @${txId}`}: ${what}`))
     out('           Undamaged objects can still be read. Restore the file from a backup, or export single')
     out('           sessions with "export --session ID" and import them into a new store.')
     return
   }
   const used = Object.values(files).reduce((sum, bytes) => sum + bytes, 0)
-  if (used >= LARGE_BYTES)
-    out(`size       ${size(used)}: "prune --older-than 90d --dry-run" shows what could be removed, "limits" keeps it small`)
+  if (used >= LARGE_BYTES) out(`size       ${size(used)}: "prune --older-than 90d --dry-run" shows what could be removed, "limits" keeps it small`)
   out(`contents   ${counted(sessions, 'session')}`)
   for (const [type, sum] of Object.entries(types).sort()) {
-    out(`           ${size(sum.bytes).padStart(9)}  ${counted(sum.objects, type.replace('_', ' ').replace('toolcall', 'tool call'))} in ${counted(sum.versions, 'version')}`)
+    out(
+      `           ${size(sum.bytes).padStart(9)}  ${counted(sum.objects, type.replace('_', ' ').replace('toolcall', 'tool call'))} in ${counted(sum.versions, 'version')}`,
+    )
   }
   if (orphans.length === 0) out('orphans    none: every file and tool call belongs to a session')
   else {
     out(`orphans    ${orphans.length} objects belong to no session (left by a tracker or an import):`)
-    for (const { name, bytes } of orphans.slice(0, largest.length))
-      out(plain(`           ${size(bytes).padStart(9)}  ${name}`))
+    for (const { name, bytes } of orphans.slice(0, largest.length)) out(plain(`           ${size(bytes).padStart(9)}  ${name}`))
   }
   out('largest    (text of all versions; the store keeps equal contents only once)')
-  for (const { name, versions, bytes } of largest)
-    out(plain(`           ${size(bytes).padStart(9)}  ${name}, ${counted(versions, 'version')}`))
+  for (const { name, versions, bytes } of largest) out(plain(`           ${size(bytes).padStart(9)}  ${name}, ${counted(versions, 'version')}`))
 }

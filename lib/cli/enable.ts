@@ -43,7 +43,8 @@ export async function enable(args: string[]): Promise<number> {
   if (positionals.length === 0) throw new UsageError(`enable needs an agent: ${COMMANDS.join(', ')}`)
   const commands = positionals.map(commandOf)
   for (const command of commands) if (programPath(command) === undefined) throw new NotFound(`${command} is not installed: no folder of $PATH has it`)
-  if (programPath('pi-context-manager') === undefined) throw new UsageError('no folder of $PATH has pi-context-manager, so a shell would not find it; "npm install --global pi-context-manager" puts it there')
+  if (programPath('pi-context-manager') === undefined)
+    throw new UsageError('no folder of $PATH has pi-context-manager, so a shell would not find it; "npm install --global pi-context-manager" puts it there')
   const shell = shellNamed(values.shell)
   const plans = commands.map((command) => ({ command, plan: planEnable(command, shell, process.env) }))
   for (const { plan } of plans) show(plan)
@@ -53,13 +54,20 @@ export async function enable(args: string[]): Promise<number> {
     return NONE
   }
   // A file may have lines for several agents, so each change looks at it anew.
-  const done = plans.map(({ command, plan }) => ({ command, isDone: plan.refusals.every(({ part }) => part !== 'function') && applied(plan.changes.length === 0 ? [] : planEnable(command, shell, process.env).changes) }))
+  const done = plans.map(({ command, plan }) => ({
+    command,
+    isDone: plan.refusals.every(({ part }) => part !== 'function') && applied(plan.changes.length === 0 ? [] : planEnable(command, shell, process.env).changes),
+  }))
   const enabled = done.filter(({ isDone }) => isDone).map(({ command }) => command)
   if (enabled.length > 0) {
     // In fish, each command has its own file.
     const files = new Set(enabled.map((command) => shortPath(placeOf(shell, command, process.env).file)))
     const read = [...files].map((file) => `${shell === 'fish' ? 'source' : '.'} ${file}`).join('; ')
-    out(plain(changes.length === 0 ? `${enabled.join(', ')}: enabled already` : `${enabled.join(', ')}: enabled for each new terminal; in this one after "${read}"`))
+    out(
+      plain(
+        changes.length === 0 ? `${enabled.join(', ')}: enabled already` : `${enabled.join(', ')}: enabled for each new terminal; in this one after "${read}"`,
+      ),
+    )
   }
   return enabled.length === commands.length ? DONE : enabled.length > 0 ? FAILED : NONE
 }
@@ -83,7 +91,10 @@ export async function disable(args: string[]): Promise<number> {
       }
     }
   }
-  if (count === 0 && isWhole) tell(`pi-context-manager: ${positionals.length > 0 ? `${positionals.join(', ')} ${positionals.length === 1 ? 'is' : 'are'} not enabled` : 'no agent is enabled'}`)
+  if (count === 0 && isWhole)
+    tell(
+      `pi-context-manager: ${positionals.length > 0 ? `${positionals.join(', ')} ${positionals.length === 1 ? 'is' : 'are'} not enabled` : 'no agent is enabled'}`,
+    )
   return !isWhole ? FAILED : count === 0 ? NONE : DONE
 }
 
@@ -137,5 +148,9 @@ function commandOf(text: string): EnabledCommand {
 function shellNamed(given: string | undefined): ShellName {
   const found = shellOf(given === undefined ? process.env : { SHELL: given })
   if (found !== undefined) return found
-  throw new UsageError(given === undefined ? 'your shell is not known here; name it with --shell bash, zsh or fish, or start agents with "pi-context-manager run -- AGENT"' : `--shell is bash, zsh or fish, not "${given}"`)
+  throw new UsageError(
+    given === undefined
+      ? 'your shell is not known here; name it with --shell bash, zsh or fish, or start agents with "pi-context-manager run -- AGENT"'
+      : `--shell is bash, zsh or fish, not "${given}"`,
+  )
 }

@@ -62,7 +62,17 @@ export async function estimated(folders: readonly AgentFolder[], gatewayFile: st
   const found: Found = { agents: [], files: 0, read: 0, unreadable: 0 }
   const files: File[] = []
   for (const folder of folders) {
-    const agent: AgentSessions = { ...folder, sessions: 0, calls: 0, unpriced: 0, onPlan: { calls: 0, sent: 0, without: 0 }, since: undefined, paid: 0, managed: { paid: 0, saved: 0 }, sample: { sessions: 0, paid: 0, saved: 0 } }
+    const agent: AgentSessions = {
+      ...folder,
+      sessions: 0,
+      calls: 0,
+      unpriced: 0,
+      onPlan: { calls: 0, sent: 0, without: 0 },
+      since: undefined,
+      paid: 0,
+      managed: { paid: 0, saved: 0 },
+      sample: { sessions: 0, paid: 0, saved: 0 },
+    }
     found.agents.push(agent)
     const paths = await allSessionFiles([folder.path], (_, error) => void (found.unreadable += error === undefined ? 0 : 1))
     for (const path of paths) {

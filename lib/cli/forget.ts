@@ -89,7 +89,12 @@ export async function forget(args: string[]): Promise<number> {
   else if (versions === 0) out(plain(`${store.name}: nothing matched, so nothing ${isDry ? 'would be' : 'was'} erased`))
   else {
     for (const place of places) out(secretLine(place))
-    if (isDry) out(plain(`${store.name}: would erase ${counted(erased, 'text')}; ${counted(versions, 'version')} ${versions === 1 ? 'has it and would say so' : `${erased === 1 ? 'have it' : 'have them'} and would say so`}`))
+    if (isDry)
+      out(
+        plain(
+          `${store.name}: would erase ${counted(erased, 'text')}; ${counted(versions, 'version')} ${versions === 1 ? 'has it and would say so' : `${erased === 1 ? 'have it' : 'have them'} and would say so`}`,
+        ),
+      )
     else out(plain(`${store.name}: erased ${counted(erased, 'text')}; ${counted(versions, 'version')} now ${versions === 1 ? 'says' : 'say'} so`))
   }
   return versions === 0 ? NONE : DONE

@@ -38,7 +38,9 @@ interface SharedValues {
 }
 
 /** The gateway's options from them. Throws a {@link UsageError}. */
-export function sharedOptions(values: SharedValues): Pick<GatewayOptions, 'open' | 'holdout' | 'models' | 'cacheLifetime'> & { formsPath: string; billsPath: string; secretPath: string } {
+export function sharedOptions(
+  values: SharedValues,
+): Pick<GatewayOptions, 'open' | 'holdout' | 'models' | 'cacheLifetime'> & { formsPath: string; billsPath: string; secretPath: string } {
   const { options } = storeOf(values.store, true)
   return {
     open: { store: options, ...(values.redact === true ? { redact: true } : {}) },

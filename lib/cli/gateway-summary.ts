@@ -10,7 +10,12 @@ import { accountLine, accountOf, savedShare } from '../gateway/index.ts'
 export function summaryOf(ledger: BillLedger, held?: Held): string[] {
   const edited = ledger.sessions.filter(({ isHeldOut }) => !isHeldOut)
   const unedited = ledger.sessions.filter(({ isHeldOut }) => isHeldOut).reduce((sum, one) => sum + one.requests, 0)
-  const left = unedited === 0 ? [] : [`pi-context-manager: ${unedited} ${unedited === 1 ? 'request' : 'requests'} went out unedited (--holdout); "pi-context-manager usage" compares both kinds`]
+  const left =
+    unedited === 0
+      ? []
+      : [
+          `pi-context-manager: ${unedited} ${unedited === 1 ? 'request' : 'requests'} went out unedited (--holdout); "pi-context-manager usage" compares both kinds`,
+        ]
   const requests = edited.reduce((sum, one) => sum + one.requests, 0)
   if (requests === 0) return left
   const rolls = edited.reduce((sum, one) => sum + one.rolls.length, 0)
@@ -24,7 +29,11 @@ export function summaryOf(ledger: BillLedger, held?: Held): string[] {
           ? 'nothing was saved, because nothing was worth collapsing'
           : `nothing was saved. ${heldText(held)}`
         : `${saved} (estimated)`
-  return [`pi-context-manager: ${requests} ${requests === 1 ? 'request' : 'requests'} of ${host}, ${rolls} ${rolls === 1 ? 'roll' : 'rolls'}; ${share}`, ...lifetimeLines(edited), ...left]
+  return [
+    `pi-context-manager: ${requests} ${requests === 1 ? 'request' : 'requests'} of ${host}, ${rolls} ${rolls === 1 ? 'roll' : 'rolls'}; ${share}`,
+    ...lifetimeLines(edited),
+    ...left,
+  ]
 }
 
 /** The lifetime that was chosen for the latest session, and what the choices of all have saved or cost; none if that is nothing. */

@@ -58,8 +58,7 @@ export async function inspect(args: string[]): Promise<number> {
   if (named.length > 1) throw new UsageError(`inspect takes one session; ${named.length} were given`)
   const [session] = named
   const values = { ...given, ...(session === undefined ? {} : { session }) }
-  if (values.call !== undefined)
-    return showCall(values.call, values)
+  if (values.call !== undefined) return showCall(values.call, values)
   return reading(values.store, (store) => listed(store, values))
 }
 
@@ -121,7 +120,9 @@ function list(sessions: readonly SessionSummary[], store: string): void {
 
 /** A negative number is a value and not an option. */
 function joined(args: readonly string[]): string[] {
-  return args.flatMap((one, at) => (one === '--call' && /^-\d+$/.test(args[at + 1] ?? '') ? [`--call=${args[at + 1]}`] : args[at - 1] === '--call' && /^-\d+$/.test(one) ? [] : [one]))
+  return args.flatMap((one, at) =>
+    one === '--call' && /^-\d+$/.test(args[at + 1] ?? '') ? [`--call=${args[at + 1]}`] : args[at - 1] === '--call' && /^-\d+$/.test(one) ? [] : [one],
+  )
 }
 
 interface CallOptions {
@@ -139,8 +140,7 @@ async function showCall(given: string, { store, session, 'pi-session': named, ch
   if (file === undefined) return showRecorded(call, session as string, { store, isJson: json === true || (changes !== true && call >= 0) })
   if (!existsSync(file)) throw new UsageError(`${file} does not exist`)
   const { calls, request, written } = await rebuild(file, call)
-  if (request === undefined)
-    throw new UsageError(`${file} has ${calls} calls, counted from 0, so call ${call} does not exist`)
+  if (request === undefined) throw new UsageError(`${file} has ${calls} calls, counted from 0, so call ${call} does not exist`)
   if (json === true || (changes !== true && call >= 0)) out(JSON.stringify(request, null, 2))
   else {
     await paged(async (write) => {

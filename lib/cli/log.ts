@@ -84,7 +84,7 @@ function changed(before: Version | undefined, after: Version): Iterable<string> 
 function* added(text: string): Generator<string> {
   if (text === '') return
   const end = text.endsWith('\n') ? text.length - 1 : text.length
-  for (let from = 0; from <= end; ) {
+  for (let from = 0; from <= end;) {
     const at = text.indexOf('\n', from)
     const to = at < 0 ? end : at
     yield `+${text.slice(from, to)}`

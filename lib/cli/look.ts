@@ -120,12 +120,7 @@ async function withBills(all: readonly SessionSummary[], bills: Bills): Promise<
   return list
 }
 
-function sessionLines(
-  { id, turns, lastWritten, folder, firstPrompt }: SessionSummary,
-  name: string,
-  bill: Sum | undefined,
-  paint: Paint,
-): string {
+function sessionLines({ id, turns, lastWritten, folder, firstPrompt }: SessionSummary, name: string, bill: Sum | undefined, paint: Paint): string {
   const where = folder === undefined ? '' : `  ${paint.path(folder, pathToFileURL(folder).href)}`
   const paid = bill === undefined || bill.unpricedCalls + bill.unbilledCalls === bill.calls ? '' : `  ${paidOf(bill)}`
   const line = `${paint.dim(when(lastWritten))}  ${paint.id(name)}  ${hostTitle(hostOfSession(id)).padEnd(HOST)}  ${String(turns).padStart(4)} ${turns === 1 ? 'turn ' : 'turns'}${paid}${where}`
@@ -173,7 +168,11 @@ function hitLines(hit: StoreHit, paint: Paint): string {
   const link = hit.path === undefined ? undefined : pathToFileURL(hit.path).href
   const older = hit.isLatest ? '' : paint.dim(' (older version)')
   const place = `${paint.id(`${shortName(hit.id)}@${hit.txId}`)} ${paint.path(nameOf(hit), link)}${older}`
-  const from = [hit.time === undefined ? '' : when(hit.time), hit.session === undefined ? '' : `${hostTitle(hostOfSession(hit.session))}  session ${hit.session}`, hit.folder ?? '']
+  const from = [
+    hit.time === undefined ? '' : when(hit.time),
+    hit.session === undefined ? '' : `${hostTitle(hostOfSession(hit.session))}  session ${hit.session}`,
+    hit.folder ?? '',
+  ]
   const origin = from.filter((part) => part !== '').join('  ')
   return `${place}\n    ${paint.dim(origin)}\n    ${paint.dim(`${hit.line}:`)} ${plain(hit.snippet.trim())}`
 }
@@ -208,8 +207,7 @@ const WHOLE = Number.MAX_SAFE_INTEGER
 export async function show(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({ args, options: SHOW_OPTIONS, allowPositionals: true })
   const { lines, grep } = values
-  if ([lines, grep, values.json].filter((one) => one !== undefined).length > 1)
-    throw new UsageError('show takes one of --lines, --grep and --json')
+  if ([lines, grep, values.json].filter((one) => one !== undefined).length > 1) throw new UsageError('show takes one of --lines, --grep and --json')
   const given = only(positionals, 'show')
   return reading(values.store, async (store) => {
     const { id, tx } = await versionOf(store, given)

@@ -46,13 +46,20 @@ function misused(error: Error, name: string, { options }: Command): UsageError |
   const { code = '' } = error as { code?: string }
   if (!code.startsWith('ERR_PARSE_ARGS')) return undefined
   const help = `"pi-context-manager ${name} --help" explains the command`
-  if (code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL') return new UsageError(`${name} takes options only, not ${/'(.*?)'/s.exec(error.message)?.[0] ?? 'a name'}; ${help}`)
+  if (code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL')
+    return new UsageError(`${name} takes options only, not ${/'(.*?)'/s.exec(error.message)?.[0] ?? 'a name'}; ${help}`)
   const valueless = /^Option '(?:-\w, )?(--[\w-]+) <value>' argument missing/.exec(error.message)?.[1]
   if (valueless !== undefined) return new UsageError(`${valueless} needs a value; ${help}`)
   const unknown = code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION' ? /'(-{1,2}[^' ]+)/.exec(error.message)?.[1] : undefined
   if (unknown === undefined) return new UsageError(`${error.message.replaceAll('\n', ' ')}; ${help}`)
   const meant = (MEANT[unknown] ?? []).find((option) => Object.hasOwn(options, option))
-  const near = meant === undefined ? suggestion(unknown, Object.keys(options).map((option) => `--${option}`)) : `; did you mean "--${meant}"?`
+  const near =
+    meant === undefined
+      ? suggestion(
+          unknown,
+          Object.keys(options).map((option) => `--${option}`),
+        )
+      : `; did you mean "--${meant}"?`
   return new UsageError(`${name} has no option ${unknown}${near === '' ? `; "pi-context-manager ${name} --help" lists them` : near}`)
 }
 

@@ -49,7 +49,8 @@ export async function versionOf(store: NamedStore, name: string): Promise<{ id: 
 export async function sessionOf({ options, name: store }: NamedStore, given: string): Promise<string> {
   let found = (await inStore(options, (store) => store.find(`${SESSION}${given}`))).map((id) => id.slice(SESSION.length))
   // Without the name of its agent, as the agent itself and "replay" show it.
-  if (found.length === 0 && !given.includes(':')) found = (await inStore(options, (store) => store.sessions())).map(({ id }) => id).filter((id) => isBehindAgent(id, given))
+  if (found.length === 0 && !given.includes(':'))
+    found = (await inStore(options, (store) => store.sessions())).map(({ id }) => id).filter((id) => isBehindAgent(id, given))
   const [id] = found
   if (given === '' || id === undefined) throw new NotFound(`${store} has no session ${given}; "sessions" lists them`)
   if (found.length > 1) throw ambiguous(given, found)

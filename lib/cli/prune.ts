@@ -57,8 +57,7 @@ export const LIMITS_OPTIONS = { ...SHARED, none: { type: 'boolean' } } as const
 export async function prune(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: PRUNE_OPTIONS })
   const { 'older-than': age, 'max-size': most, project } = values
-  if (age === undefined && most === undefined && project === undefined)
-    throw new UsageError('say what to remove: --older-than, --max-size or --project')
+  if (age === undefined && most === undefined && project === undefined) throw new UsageError('say what to remove: --older-than, --max-size or --project')
   const { options, name } = ownedStoreOf(values.store)
   const wanted = {
     ...(age === undefined ? {} : { olderThanDays: daysOf(age) }),

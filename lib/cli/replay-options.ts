@@ -128,8 +128,7 @@ export function parse(args: string[]) {
 /** The options of a replay. Throws a {@link UsageError} for values that can't be used. */
 export function optionsOf(values: Values): ReplayOptions {
   const { store } = values
-  if (store !== undefined && existsSync(store))
-    throw new UsageError(`--store ${store}: the file exists; give a new name`)
+  if (store !== undefined && existsSync(store)) throw new UsageError(`--store ${store}: the file exists; give a new name`)
   const prices = pricesOf(values)
   const binding = bindingOf(values.binding)
   const debtCap = debtCapOf(values['debt-cap'])
@@ -159,7 +158,8 @@ function policiesOf(text: string | undefined): PolicyName[] {
   if (text === 'all') return [...POLICY_NAMES]
   const names = text.split(',').map((name) => name.trim())
   const wrong = names.filter((name) => !(POLICY_NAMES as readonly string[]).includes(name))
-  if (wrong.length > 0) throw new UsageError(`unknown policy "${wrong[0]}"${suggestion(wrong[0] ?? '', POLICY_NAMES) || `; known are ${POLICY_NAMES.join(', ')}`}`)
+  if (wrong.length > 0)
+    throw new UsageError(`unknown policy "${wrong[0]}"${suggestion(wrong[0] ?? '', POLICY_NAMES) || `; known are ${POLICY_NAMES.join(', ')}`}`)
   return POLICY_NAMES.filter((name) => names.includes(name))
 }
 
@@ -240,19 +240,14 @@ export function described(
   { cache, prices, window, manager, record }: ReplayOptions,
   { unitsPerToken, systemTokens }: Scale,
 ): { json: JsonReport['options']; text: string } {
-  const ratio =
-    prices === undefined
-      ? undefined
-      : { read: prices.cacheRead / prices.input, write: prices.cacheWrite / prices.input }
-  const reach =
-    cache.kind === 'prefix' ? 'any common prefix' : `${cache.lookback} ${cache.kind === 'endings' ? 'ends back' : 'positions before a breakpoint'}`
+  const ratio = prices === undefined ? undefined : { read: prices.cacheRead / prices.input, write: prices.cacheWrite / prices.input }
+  const reach = cache.kind === 'prefix' ? 'any common prefix' : `${cache.lookback} ${cache.kind === 'endings' ? 'ends back' : 'positions before a breakpoint'}`
   const least = cache.minimum === 0 ? '' : `, ${cache.minimum} tokens at least`
   const steps = cache.granularity === 1 ? '' : `, steps of ${cache.granularity} tokens`
   const rules = `${cache.name} (${reach}${least}${steps}, kept ${cache.lifetimeMs / 1000} s)`
   const above = (prices?.steps ?? []).map(({ inputTokensAbove, factor }) => `, ${factor} times above ${inputTokensAbove}`).join('')
   const money = ratio === undefined ? "the models' own prices" : `cached ${ratio.read}, written ${ratio.write}${above}`
-  const size =
-    unitsPerToken === undefined ? 'tokens by the sessions’ own usage' : `${unitsPerToken} characters a token`
+  const size = unitsPerToken === undefined ? 'tokens by the sessions’ own usage' : `${unitsPerToken} characters a token`
   const system = systemTokens === undefined ? '' : `, system prompt and tools ${systemTokens} tokens`
   const debt = manager.open?.stay?.debtCap
   const own = `window of ${manager.perTurn} results a turn and ${manager.turnsBack} turns${manager.onlyAtUserTurn ? ', rolls at user turns' : ''}${manager.binding === undefined ? '' : `, reasoning: ${manager.binding}`}${debt === undefined ? '' : `, debt cap ${debt}`}`

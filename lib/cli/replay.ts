@@ -39,7 +39,12 @@ export async function replay(args: string[]): Promise<number> {
   const baseline = values.check === undefined ? undefined : readBaseline(values.check)
   const used = values.all === true ? usedFolders().map(({ path }) => path) : []
   const paths = [...(await pathsNamed(positionals)), ...used]
-  if (paths.length === 0) throw new UsageError(values.all === true ? `there are no sessions in ${folderNames()}; name a file or folder, or use an agent first` : 'replay needs a session file, a folder, or --all')
+  if (paths.length === 0)
+    throw new UsageError(
+      values.all === true
+        ? `there are no sessions in ${folderNames()}; name a file or folder, or use an agent first`
+        : 'replay needs a session file, a folder, or --all',
+    )
   const run = new Run(options, scale, values.check !== undefined || values['save-baseline'] !== undefined, values.policies !== undefined)
   const files = await run.find(paths, used)
   const about = described(options, scale)
@@ -108,8 +113,7 @@ class Run {
     // A baseline depends on its files alone.
     if (!this.#holds) this.#noted = await notedCalls(billsBeside(undefined))
     const progress = new Progress()
-    if (files.length > 1)
-      this.#options.phrases = await phrasesOf(files, (index) => progress.show(work.learned(index), 'learning'))
+    if (files.length > 1) this.#options.phrases = await phrasesOf(files, (index) => progress.show(work.learned(index), 'learning'))
     try {
       for (const [index, file] of files.entries()) {
         const show = (part: number): void => progress.show(work.replayed(index, part), file)
@@ -134,12 +138,18 @@ class Run {
     const width = widthOf(process.stdout)
     if (this.#single !== undefined) painted(`${sessionTable(named(this.#shown(this.#single)), paint, width)}\n`)
     else {
-      const shown = this.#rows.map((row) => ({ ...row, project: plain(row.project), name: plain(row.name), ...(row.id !== undefined && { id: plain(row.id) }) }))
+      const shown = this.#rows.map((row) => ({
+        ...row,
+        project: plain(row.project),
+        name: plain(row.name),
+        ...(row.id !== undefined && { id: plain(row.id) }),
+      }))
       if (shown.length > 0) painted(`${sessionsTable(shown, paint, width)}\n`)
       painted(`${summaryTable(summary, paint, width)}\n`)
     }
     const verdict = verdictLines(summary, paint)
-    if (verdict !== undefined) for (const sentence of verdict.split('\n')) painted(process.stdout.isTTY === true ? wrapped(sentence, width).join('\n') : sentence)
+    if (verdict !== undefined)
+      for (const sentence of verdict.split('\n')) painted(process.stdout.isTTY === true ? wrapped(sentence, width).join('\n') : sentence)
   }
 
   /** Without the policy `pi` where no session of Pi was replayed, and the user has not asked for it. */
@@ -161,11 +171,21 @@ class Run {
       const recording = await openRecording(file)
       // A baseline is compared file by file, whatever else is replayed.
       const charged = this.#holds ? new Set<string>() : this.#charged
-      const found = await survey(recording, (problem) => this.problems.push(problem), charged, (call) => this.#throughGateway(call))
+      const found = await survey(
+        recording,
+        (problem) => this.problems.push(problem),
+        charged,
+        (call) => this.#throughGateway(call),
+      )
       if (found.calls === 0) {
         const isCopy = found.repeated.size > 0
         const message = isCopy ? 'all of its model calls are in other files, too' : 'no model call, nothing to replay'
-        this.#leftOut.push({ file, message, ...(isCopy && { repeated: { calls: found.repeated.size, cost: found.repeatedCost } }), ...(found.side.calls > 0 && found.side) })
+        this.#leftOut.push({
+          file,
+          message,
+          ...(isCopy && { repeated: { calls: found.repeated.size, cost: found.repeatedCost } }),
+          ...(found.side.calls > 0 && found.side),
+        })
         return undefined
       }
       found.unitsPerToken = this.#scale.unitsPerToken ?? found.unitsPerToken
@@ -217,7 +237,8 @@ function named(report: SessionReport): SessionReport {
 
 function filesOf(paths: readonly string[], used: readonly string[], report: (problem: Problem) => void): Promise<string[]> {
   return allSessionFiles(paths, (path, error) => {
-    if (error !== undefined || !used.includes(path)) report({ file: path, message: error === undefined ? 'the folder holds no session file' : reason(error), fatal: true })
+    if (error !== undefined || !used.includes(path))
+      report({ file: path, message: error === undefined ? 'the folder holds no session file' : reason(error), fatal: true })
   })
 }
 
@@ -287,4 +308,3 @@ function reason(error: unknown): string {
   if (code === 'EACCES') return 'it may not be read (permission denied)'
   return `it could not be replayed: ${message ?? String(error)}`
 }
-

@@ -63,7 +63,10 @@ export async function run(args: string[]): Promise<number> {
     for (const warning of warnings) tell(plain(warning))
     for (const line of summaryOf(gateway.ledger, await mostHeld(gateway.conversations.all))) tell(plain(line))
     const resume = resumeOf(gateway, command)
-    if (resume !== undefined) tell(`pi-context-manager: to continue it: pi-context-manager ${[...['run', ...own, '--'].map(quoted), ...resume.map((word) => quoted(plain(word)))].join(' ')}`)
+    if (resume !== undefined)
+      tell(
+        `pi-context-manager: to continue it: pi-context-manager ${[...['run', ...own, '--'].map(quoted), ...resume.map((word) => quoted(plain(word)))].join(' ')}`,
+      )
     warnings.length = 0
     await gateway.close()
     for (const warning of warnings) tell(plain(warning))

@@ -18,7 +18,11 @@ export function chooseSession(all: readonly ListedSession[]): Promise<ListedSess
   const size = (): [width: number, height: number] => [Math.max(20, stdout.columns || 80), Math.max(10, stdout.rows || 24)]
   const draw = (): void => {
     const [width, height] = size()
-    stdout.write(`\x1b[H${drawSessions(all, state, width, height, Date.now()).map((line) => `${line}\x1b[K`).join('\r\n')}\x1b[J`)
+    stdout.write(
+      `\x1b[H${drawSessions(all, state, width, height, Date.now())
+        .map((line) => `${line}\x1b[K`)
+        .join('\r\n')}\x1b[J`,
+    )
   }
   // Also where a signal ends the process.
   const restore = (): void => {

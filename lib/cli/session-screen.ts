@@ -33,7 +33,10 @@ export type AfterKey = ListState | 'quit' | 'chosen'
 
 /** The sessions that have all words of the filter. */
 export function filtered(all: readonly ListedSession[], filter: string): ListedSession[] {
-  const words = filter.toLowerCase().split(/\s+/).filter((word) => word !== '')
+  const words = filter
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '')
   if (words.length === 0) return [...all]
   return all.filter(({ name, agent, folder, prompt }) => {
     const text = `${name} ${agent} ${folder} ${prompt}`.toLowerCase()
@@ -44,7 +47,19 @@ export function filtered(all: readonly ListedSession[], filter: string): ListedS
 /** Keys as terminals send them, by what they do. */
 const STEPS: Readonly<Record<string, 'up' | 'down' | 'pageUp' | 'pageDown' | 'first' | 'last'>> = {
   ...{ '\x1b[A': 'up', '\x1bOA': 'up', k: 'up', '\x10': 'up', '\x1b[B': 'down', '\x1bOB': 'down', j: 'down', '\x0e': 'down' },
-  ...{ '\x1b[5~': 'pageUp', '\x1b[6~': 'pageDown', ' ': 'pageDown', '\x1b[H': 'first', '\x1bOH': 'first', '\x1b[1~': 'first', g: 'first', '\x1b[F': 'last', '\x1bOF': 'last', '\x1b[4~': 'last', G: 'last' },
+  ...{
+    '\x1b[5~': 'pageUp',
+    '\x1b[6~': 'pageDown',
+    ' ': 'pageDown',
+    '\x1b[H': 'first',
+    '\x1bOH': 'first',
+    '\x1b[1~': 'first',
+    g: 'first',
+    '\x1b[F': 'last',
+    '\x1bOF': 'last',
+    '\x1b[4~': 'last',
+    G: 'last',
+  },
 }
 
 /** Applies one key. `count`: the sessions that pass the filter; `page`: the rows of the list. */
@@ -87,7 +102,10 @@ export function drawSessions(all: readonly ListedSession[], state: ListState, wi
   const page = pageOf(height)
   const from = Math.max(0, Math.min(rows.length - page, state.selected - Math.floor(page / 2)))
   const count = rows.length === all.length ? `${all.length}` : `${rows.length} of ${all.length}`
-  const head = state.isTyping || state.filter !== '' ? `Filter: ${plain(state.filter)}${state.isTyping ? '_' : ''}  (${count})` : `${count} ${all.length === 1 ? 'session' : 'sessions'}`
+  const head =
+    state.isTyping || state.filter !== ''
+      ? `Filter: ${plain(state.filter)}${state.isTyping ? '_' : ''}  (${count})`
+      : `${count} ${all.length === 1 ? 'session' : 'sessions'}`
   const list = rows.slice(from, from + page).map((row, at) => {
     const line = rowLine(row, width, now)
     return from + at === state.selected ? `\x1b[7m${line.padEnd(width)}\x1b[27m` : line
@@ -113,7 +131,13 @@ function previewLines({ name, agent, at, folder, turns, objects, prompt }: Liste
 
 /** An age in four characters at most: `5m`, `3h`, `12d`, `8w`, `2y`. */
 export function age(ms: number): string {
-  const units: [ms: number, name: string, below: number][] = [[60_000, 'm', 60], [3_600_000, 'h', 48], [86_400_000, 'd', 21], [604_800_000, 'w', 104], [31_557_600_000, 'y', Infinity]]
+  const units: [ms: number, name: string, below: number][] = [
+    [60_000, 'm', 60],
+    [3_600_000, 'h', 48],
+    [86_400_000, 'd', 21],
+    [604_800_000, 'w', 104],
+    [31_557_600_000, 'y', Infinity],
+  ]
   for (const [unit, name, below] of units) if (ms / unit < below) return `${Math.max(0, Math.floor(ms / unit))}${name}`
   return '-'
 }

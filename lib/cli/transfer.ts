@@ -92,6 +92,7 @@ export async function importCommand(args: string[]): Promise<number> {
 
 function only(positionals: readonly string[], sentence: string): string {
   const [file] = positionals
-  if (file === undefined || positionals.length > 1) throw new UsageError(`${sentence}; ${positionals.length === 0 ? 'none was' : `${positionals.length} were`} given`)
+  if (file === undefined || positionals.length > 1)
+    throw new UsageError(`${sentence}; ${positionals.length === 0 ? 'none was' : `${positionals.length} were`} given`)
   return file === STANDARD_OUTPUT ? file : resolve(file)
 }

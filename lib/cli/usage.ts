@@ -114,7 +114,11 @@ export async function usage(args: string[]): Promise<number> {
   await paged(async (write, paint) => {
     if (values.json === true) {
       const about = values.since === undefined ? {} : { since: dayOf(since) }
-      return write(shown(JSON.stringify({ by: group, ...about, rows, total, holdout: compared, lifetimes: lifetimes.sums, sessionsWithoutBill: unbilled, repeated }, null, 2)))
+      return write(
+        shown(
+          JSON.stringify({ by: group, ...about, rows, total, holdout: compared, lifetimes: lifetimes.sums, sessionsWithoutBill: unbilled, repeated }, null, 2),
+        ),
+      )
     }
     for (const line of tableOf(group, rows, total, paint)) await write(line)
     for (const line of [...planLines(total), ...lifetimeLines(lifetimes.sums), ...compared.flatMap(comparedLines)]) await write(line)
@@ -154,17 +158,13 @@ async function addFile(file: string, charged: Charged, repeated: Repeated, add: 
 }
 
 /** The number of the store's sessions without a bill in any file; undefined without a store. */
-async function unbilledIn(
-  store: string | undefined,
-  billed: ReadonlySet<string>,
-  since: number,
-  project: string | undefined,
-): Promise<number | undefined> {
+async function unbilledIn(store: string | undefined, billed: ReadonlySet<string>, since: number, project: string | undefined): Promise<number | undefined> {
   try {
     return await reading(store, async ({ options }) => {
       const all = await inStore(options, (opened) => opened.sessions())
       const wanted = all.filter(({ lastWritten, folder }) => Date.parse(lastWritten) >= since && isBelow(folder && asStored(folder), project))
-      return wanted.filter(({ id, turns }) => turns > 0 && ![id, hostSession(id), hostSession(id).replace(/^[a-z-]+:/, '')].some((name) => billed.has(name))).length
+      return wanted.filter(({ id, turns }) => turns > 0 && ![id, hostSession(id), hostSession(id).replace(/^[a-z-]+:/, '')].some((name) => billed.has(name)))
+        .length
     })
   } catch (error) {
     if (store === undefined && error instanceof UsageError) return undefined
@@ -176,17 +176,26 @@ function tellNotes({ calls, unpricedCalls, unbilledCalls, doubtfulCalls, savedTo
   if (calls === 0) tell('there is no model call to sum up; "--since" and "--project" may leave out all of them')
   const saving = Math.round(savedTokens) === 0 ? '' : `; in tokens, all calls together ${savingText(savedTokens, (some) => `${tokens(some)} of fresh input`)}`
   if (unpricedCalls > 0) tell(`${unpricedCalls} of ${calls} calls are of models without known prices and count as $0${saving}`)
-  if (unbilledCalls > 0) tell(`${unbilledCalls} of ${calls} calls ${unbilledCalls === 1 ? 'has' : 'have'} no bill: nothing in the answer tells what it cost, so it counts as $0`)
+  if (unbilledCalls > 0)
+    tell(`${unbilledCalls} of ${calls} calls ${unbilledCalls === 1 ? 'has' : 'have'} no bill: nothing in the answer tells what it cost, so it counts as $0`)
   for (const line of [...doubtsLine(doubtfulCalls, calls), ...repeatedLine(repeated)]) tell(line)
   if (unbilled !== undefined && unbilled > 0)
-    tell(`${unbilled} ${unbilled === 1 ? 'session' : 'sessions'} of the store ${unbilled === 1 ? 'is' : 'are'} not in these files, so what ${unbilled === 1 ? 'it' : 'they'} cost is not known`)
+    tell(
+      `${unbilled} ${unbilled === 1 ? 'session' : 'sessions'} of the store ${unbilled === 1 ? 'is' : 'are'} not in these files, so what ${unbilled === 1 ? 'it' : 'they'} cost is not known`,
+    )
 }
 
 /** The account of the calls made with a plan, as a line; none without such calls. */
 function planLines({ calls, plan: { calls: some, sent, without } }: Sum): string[] {
   if (some === 0) return []
   const account = accountText({ paid: sent, without }, (count) => `${tokens(count)} tokens`, 'sent')
-  return ['', ...wrapped(`${some === calls ? 'These calls were' : `${some} of ${calls} calls were`} made on a plan at a flat rate, and count in tokens: ${account}`, Math.max(80, widthOf(process.stdout)))]
+  return [
+    '',
+    ...wrapped(
+      `${some === calls ? 'These calls were' : `${some} of ${calls} calls were`} made on a plan at a flat rate, and count in tokens: ${account}`,
+      Math.max(80, widthOf(process.stdout)),
+    ),
+  ]
 }
 
 /** The lifetimes of the cache that the gateway has chosen, in lines; none without a choice. */
@@ -257,14 +266,21 @@ function cellsOf(name: string, { sessions, calls, tokens: used, cost, saved, pla
     calls.toLocaleString('en-US'),
     tokens(prompt),
     prompt === 0 ? '-' : `${Math.round((100 * used.cacheRead) / prompt)} %`,
-    ...(plan.calls > 0 && plan.calls === calls ? planCells(plan) : [dollars(cost), dollars(plainCost), saved === 0 ? '-' : savingCell(saved, dollars), saved === 0 || plainCost <= 0 ? '-' : shareCell(cost / plainCost)]),
+    ...(plan.calls > 0 && plan.calls === calls
+      ? planCells(plan)
+      : [dollars(cost), dollars(plainCost), saved === 0 ? '-' : savingCell(saved, dollars), saved === 0 || plainCost <= 0 ? '-' : shareCell(cost / plainCost)]),
   ]
 }
 
 /** The last cells where all calls were made on a plan: tokens, which stand in `sent`, too. */
 function planCells({ sent, without }: Sum['plan']): string[] {
   const saved = without - sent
-  return ['plan', tokens(without), Math.round(saved) === 0 ? '-' : savingCell(saved, tokens), without <= 0 || Math.round(saved) === 0 ? '-' : shareCell(sent / without)]
+  return [
+    'plan',
+    tokens(without),
+    Math.round(saved) === 0 ? '-' : savingCell(saved, tokens),
+    without <= 0 || Math.round(saved) === 0 ? '-' : shareCell(sent / without),
+  ]
 }
 
 function barOf({ cost, saved }: Sum, scale: number, paint: Paint): string {
@@ -283,12 +299,8 @@ const DAYS: Readonly<Record<string, number>> = { d: 1, w: 7, m: 30, y: 365 }
 export function sinceOf(text: string, now: number): number {
   const [, number, unit = ''] = /^(\d{1,4})([dwmy])$/.exec(text) ?? []
   const [, year, month, day] = /^(\d{4})-?(\d\d)-?(\d\d)$/.exec(text) ?? []
-  const at =
-    number !== undefined
-      ? new Date(now - Number(number) * (DAYS[unit] ?? 1) * 86_400_000)
-      : new Date(Number(year), Number(month) - 1, Number(day))
+  const at = number !== undefined ? new Date(now - Number(number) * (DAYS[unit] ?? 1) * 86_400_000) : new Date(Number(year), Number(month) - 1, Number(day))
   const isDay = year === undefined || (at.getMonth() === Number(month) - 1 && at.getDate() === Number(day))
-  if (Number.isNaN(at.getTime()) || !isDay)
-    throw new UsageError(`--since needs a day such as 2026-01-31, or an age such as 7d, 4w, 6m or 1y, not "${text}"`)
+  if (Number.isNaN(at.getTime()) || !isDay) throw new UsageError(`--since needs a day such as 2026-01-31, or an age such as 7d, 4w, 6m or 1y, not "${text}"`)
   return at.setHours(0, 0, 0, 0)
 }

@@ -69,7 +69,9 @@ async function historyOf(given: string, store: string | undefined): Promise<Cach
   if (ofGateway !== undefined) return ofGateway
   const ofOthers = only(given, await filesOfSession(others, given))
   if (ofOthers !== undefined) return cacheHistory(await openAny(ofOthers))
-  throw new NotFound(`no session file ${given} exists, and neither Pi's folder ${piSessionFolder()}, nor the gateway's figures, nor the folders of Claude Code, Codex, Gemini CLI and OpenCode have a session of that ID; "sessions" and "usage --by session" list them`)
+  throw new NotFound(
+    `no session file ${given} exists, and neither Pi's folder ${piSessionFolder()}, nor the gateway's figures, nor the folders of Claude Code, Codex, Gemini CLI and OpenCode have a session of that ID; "sessions" and "usage --by session" list them`,
+  )
 }
 
 /** The only one, or the one that has exactly this ID. */

@@ -68,9 +68,7 @@ export function loadAddon(root = packageRoot(), machine: Machine = process): Add
       if (!existsSync(path)) continue
       const wanted = versionIn(root)
       if (version !== undefined && wanted !== undefined && version !== wanted) {
-        failure ??= new AddonError(
-          `${NAME}-${name} is version ${version}, but ${NAME} is ${wanted}; reinstall ${NAME}@${wanted}`,
-        )
+        failure ??= new AddonError(`${NAME}-${name} is version ${version}, but ${NAME} is ${wanted}; reinstall ${NAME}@${wanted}`)
         continue
       }
       try {

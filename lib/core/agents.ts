@@ -1,7 +1,21 @@
 /** The agents whose conversations are recorded, and how they are recognized. */
 
 /** A host: a coding agent. Session IDs begin with its name and a colon; those of Pi have no such beginning. */
-export type HostName = 'pi' | 'claude-code' | 'codex' | 'opencode' | 'qwen-code' | 'gemini-cli' | 'cline' | 'continue' | 'crush' | 'goose' | 'kilo' | 'kimi' | 'copilot' | 'agent'
+export type HostName =
+  | 'pi'
+  | 'claude-code'
+  | 'codex'
+  | 'opencode'
+  | 'qwen-code'
+  | 'gemini-cli'
+  | 'cline'
+  | 'continue'
+  | 'crush'
+  | 'goose'
+  | 'kilo'
+  | 'kimi'
+  | 'copilot'
+  | 'agent'
 
 /** Names for people. */
 const TITLES: Readonly<Record<HostName, string>> = {

@@ -59,7 +59,10 @@ const MISTAKES: readonly [RegExp, (...found: string[]) => string][] = [
   [/^Missing field `(\w+)`(?: on \w+\.(\w+))?$/, (name = '', within) => `${within === undefined ? '' : `${within}: `}the field "${name}" is missing`],
   [/^Failed to get Array length(?: on \w+\.(\w+))?$/, (field = 'an argument') => `${field} must be an array`],
   [/^Value is none of these types `String`, `TypedArray<u8>`/, () => 'content must be a text or bytes (a Uint8Array)'],
-  [/^Value is none of these types `String`, `AsOf`/, () => 'a time must be a text such as 2026-01-31T12:00:00.000Z, or an object with validTime, txTime or txId'],
+  [
+    /^Value is none of these types `String`, `AsOf`/,
+    () => 'a time must be a text such as 2026-01-31T12:00:00.000Z, or an object with validTime, txTime or txId',
+  ],
   [/^Illegal invocation$/, () => 'a method must be called on its own object: write manager.get(id), or bind the method'],
 ]
 

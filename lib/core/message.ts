@@ -95,9 +95,7 @@ export function recordable(message: EngineMessage): EngineMessage {
   const flat = flattened(message, MAX_DEPTH)
   if (flat === message) return message
   if (!Array.isArray(flat.content)) return flat
-  const content = flat.content.map((block: Block) =>
-    block.type === 'toolCall' ? { ...block, thoughtSignature: 'nested too deeply to be shortened' } : block,
-  )
+  const content = flat.content.map((block: Block) => (block.type === 'toolCall' ? { ...block, thoughtSignature: 'nested too deeply to be shortened' } : block))
   return { ...flat, content }
 }
 

@@ -41,6 +41,9 @@ export function nodeOf(address: string): string {
   const name = url.hostname.replace(/\.$/, '')
   const isHere = name === 'localhost' || name.endsWith('.localhost') || name === '[::1]' || /^127(?:\.\d+){3}$/.test(name)
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
-  const path = url.pathname.replace(/\/+$/, '').replace(/\/_xtdb$/, '').replace(/\/+$/, '')
+  const path = url.pathname
+    .replace(/\/+$/, '')
+    .replace(/\/_xtdb$/, '')
+    .replace(/\/+$/, '')
   return `${url.protocol}//${isHere ? 'localhost' : name}:${port}${path}`
 }

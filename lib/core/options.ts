@@ -1,16 +1,5 @@
 /** Checks options at run time: a misspelt or impossible one is an error with a sentence, never ignored. */
-import type {
-  AsOf,
-  Forgetting,
-  HistoryPart,
-  Part,
-  PruneOptions,
-  QueryFilter,
-  SearchOptions,
-  StoreLimits,
-  StoreOptions,
-  Toolcall,
-} from '../../index.js'
+import type { AsOf, Forgetting, HistoryPart, Part, PruneOptions, QueryFilter, SearchOptions, StoreLimits, StoreOptions, Toolcall } from '../../index.js'
 import { invalid } from './errors.ts'
 
 /** The names of all fields; the compiler refuses a list that lacks one or has one too many. */
@@ -23,7 +12,14 @@ const STORES: { [Kind in StoreOptions['kind']]: Names<Of<Kind>> } = {
   xtdb: { kind: true, url: true, urls: true, timeoutMs: true, journal: true },
 }
 const TOOLCALL: Names<Toolcall> = {
-  id: true, tool: true, args: true, argsDisplay: true, content: true, status: true, fileRefs: true, parent: true,
+  id: true,
+  tool: true,
+  args: true,
+  argsDisplay: true,
+  content: true,
+  status: true,
+  fileRefs: true,
+  parent: true,
 }
 const PART: Names<Part> = { lines: true, grep: true }
 const AS_OF: Names<AsOf> = { validTime: true, txTime: true, txId: true }
@@ -59,7 +55,8 @@ export const checkForgetting = (wanted: Forgetting[]): void => {
 
 /** SQLite would make something else of these than a file with this name. */
 function checkPath(path: unknown): void {
-  if (typeof path !== 'string' || path === '') throw invalid(`store.path must be the path of the database file, and it is ${path === undefined ? 'missing' : shown(path)}`)
+  if (typeof path !== 'string' || path === '')
+    throw invalid(`store.path must be the path of the database file, and it is ${path === undefined ? 'missing' : shown(path)}`)
   if (path.startsWith(':')) throw invalid(`${path} is not a file; for a store in memory, pass { kind: 'memory' }`)
   if (/^file:/i.test(path)) throw invalid(`store.path must be a plain path and no URL: pass ${shown(path.replace(/^file:(\/\/)?/i, ''))}`)
   if (path.includes('\0')) throw invalid('store.path must not contain a NUL character')

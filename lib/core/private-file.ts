@@ -36,7 +36,7 @@ export class PrivateFile {
   /** Adds text. */
   write(text: string): void {
     const bytes = Buffer.from(text)
-    for (let from = 0; from < bytes.length; ) from += writeSync(this.#file, bytes, from)
+    for (let from = 0; from < bytes.length;) from += writeSync(this.#file, bytes, from)
   }
 
   /** Waits until the disk has all of it. */

@@ -55,10 +55,14 @@ export function planEnable(command: EnabledCommand, shell: ShellName, env: Envir
   planned({ plan, command }, place.file, 'function', lines, (file) => {
     const text = file.text ?? ''
     const there = withoutFunction(text, command)
-    if (there?.isChanged === true) throw new Untouched(`its lines between ">>> pi-context-manager enable ${command} >>>" and "<<<" have been changed; remove them first`)
+    if (there?.isChanged === true)
+      throw new Untouched(`its lines between ">>> pi-context-manager enable ${command} >>>" and "<<<" have been changed; remove them first`)
     if (there !== undefined) return undefined
     const own = ownDefinition(text, command)
-    if (own !== undefined) throw new Untouched(`it has ${own} ${command}, which starts the agent without the gateway; change that to start "pi-context-manager run -- ...", or remove it`)
+    if (own !== undefined)
+      throw new Untouched(
+        `it has ${own} ${command}, which starts the agent without the gateway; change that to start "pi-context-manager run -- ...", or remove it`,
+      )
     return () => added(file, withFunction(text, place, command))
   })
   if (command === 'claude') {
@@ -80,7 +84,8 @@ export function planDisable(command: EnabledCommand, env: Environment): Plan {
     planned({ plan, command }, place.file, 'function', '', (file) => {
       const there = withoutFunction(file.text ?? '', command)
       if (there === undefined) return undefined
-      if (there.isChanged) throw new Untouched(`its lines between ">>> pi-context-manager enable ${command} >>>" and "<<<" have been changed; remove them yourself`)
+      if (there.isChanged)
+        throw new Untouched(`its lines between ">>> pi-context-manager enable ${command} >>>" and "<<<" have been changed; remove them yourself`)
       return () => taken(file, there.text === '' ? undefined : there.text)
     })
   }
@@ -113,7 +118,13 @@ export function enabledParts(env: Environment): EnabledPart[] {
 type Work = (() => string | undefined) | { lines: string; apply: () => string | undefined } | undefined
 
 /** Adds to a plan what one file needs: a change, nothing, or why it stays untouched. */
-function planned({ plan, command }: { plan: Plan; command: EnabledCommand }, path: string, part: CommandPart, lines: string, workFor: (file: FileBefore) => Work): void {
+function planned(
+  { plan, command }: { plan: Plan; command: EnabledCommand },
+  path: string,
+  part: CommandPart,
+  lines: string,
+  workFor: (file: FileBefore) => Work,
+): void {
   try {
     const work = workFor(readForEdit(path))
     if (work === undefined) plan.done.push(path)

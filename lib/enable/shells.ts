@@ -42,16 +42,34 @@ export function placesOf(command: string, env: Environment): ShellPlace[] {
 export function functionLines(shell: ShellName, command: string): string {
   const name = `pi-context-manager enable ${command}`
   const body = shell === 'fish' ? fishFunction(command) : shellFunction(command)
-  return [`# >>> ${name} >>>`, `# "pi-context-manager disable ${command}" removes these lines.`, ...body, `# <<< ${name} <<<`].map((line) => `${line}\n`).join('')
+  return [`# >>> ${name} >>>`, `# "pi-context-manager disable ${command}" removes these lines.`, ...body, `# <<< ${name} <<<`]
+    .map((line) => `${line}\n`)
+    .join('')
 }
 
 /** `function NAME` is not expanded by an alias; without the program, the agent runs as it would. */
 function shellFunction(command: string): string[] {
-  return [`function ${command} {`, '  if command -v pi-context-manager >/dev/null 2>&1; then', `    command pi-context-manager run -- ${command} "$@"`, '  else', `    command ${command} "$@"`, '  fi', '}']
+  return [
+    `function ${command} {`,
+    '  if command -v pi-context-manager >/dev/null 2>&1; then',
+    `    command pi-context-manager run -- ${command} "$@"`,
+    '  else',
+    `    command ${command} "$@"`,
+    '  fi',
+    '}',
+  ]
 }
 
 function fishFunction(command: string): string[] {
-  return [`function ${command} --wraps ${command}`, '    if command -q pi-context-manager', `        command pi-context-manager run -- ${command} $argv`, '    else', `        command ${command} $argv`, '    end', 'end']
+  return [
+    `function ${command} --wraps ${command}`,
+    '    if command -q pi-context-manager',
+    `        command pi-context-manager run -- ${command} $argv`,
+    '    else',
+    `        command ${command} $argv`,
+    '    end',
+    'end',
+  ]
 }
 
 /** Returns which definition of the user's own stands against a function: `an alias`, `a function`; undefined if there is none. */
@@ -87,7 +105,10 @@ const JOINED = ' (with the line break before)'
 export function withoutFunction(text: string, command: string): { text: string; isChanged: boolean } | undefined {
   for (const shell of ['bash', 'fish'] as const) {
     const lines = functionLines(shell, command)
-    for (const [written, isJoined] of [[lines, false], [lines.replace('\n', `${JOINED}\n`), true]] as const) {
+    for (const [written, isJoined] of [
+      [lines, false],
+      [lines.replace('\n', `${JOINED}\n`), true],
+    ] as const) {
       const at = text.indexOf(written)
       if (at < 0 || (at > 0 && text[at - 1] !== '\n')) continue
       const after = text.slice(at + written.length)

@@ -14,7 +14,10 @@ const MODES: ReadonlySet<string> = new Set(['cors', 'no-cors', 'same-origin'])
  * may come with the origin that it gives itself, such as `vscode-webview://…`.
  */
 export function browserRefusal(headers: IncomingHttpHeaders, port: number, hasToken: boolean): string | undefined {
-  const value = (name: string): string => String(headers[name] ?? '').trim().toLowerCase()
+  const value = (name: string): string =>
+    String(headers[name] ?? '')
+      .trim()
+      .toLowerCase()
   const [mode, dest, site, origin] = [value('sec-fetch-mode'), value('sec-fetch-dest'), value('sec-fetch-site'), value('origin')]
   if (isNavigation(headers)) return 'the gateway is for programs and shows nothing in a browser'
   if (value('service-worker') !== '') return 'the gateway has no service workers'
@@ -30,7 +33,9 @@ export function browserRefusal(headers: IncomingHttpHeaders, port: number, hasTo
 
 /** True if a browser asks for a document to show it; also one that sends no `Sec-Fetch-…`. */
 export function isNavigation(headers: IncomingHttpHeaders): boolean {
-  const mode = String(headers['sec-fetch-mode'] ?? '').trim().toLowerCase()
+  const mode = String(headers['sec-fetch-mode'] ?? '')
+    .trim()
+    .toLowerCase()
   return /\bnavigate\b/.test(mode) || headers['upgrade-insecure-requests'] !== undefined || headers['sec-fetch-user'] !== undefined
 }
 

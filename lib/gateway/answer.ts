@@ -134,7 +134,9 @@ export class AnswerReader {
       if (isFields(one['usageMetadata'])) this.#billGemini(one['usageMetadata'])
       if (Array.isArray(one['input_transformations'])) this.#transformations = one['input_transformations'].filter(isFields)
     }
-    if (this.#recalls.length < MOST_RECALLS) for (const call of callsIn(event)) if (isRecallCall(textOf(call['name']), textOf(call['namespace']), true)) this.#recalls.push(textOf(call['call_id']) || textOf(call['id']))
+    if (this.#recalls.length < MOST_RECALLS)
+      for (const call of callsIn(event))
+        if (isRecallCall(textOf(call['name']), textOf(call['namespace']), true)) this.#recalls.push(textOf(call['call_id']) || textOf(call['id']))
   }
 
   /** Gemini counts what was cached in the prompt, and the model's thoughts apart from the answer. Zeros come before the last figures. */
@@ -242,7 +244,9 @@ function callsIn(event: Fields): Fields[] {
   const calls = deltas.filter(isFields).flatMap(({ tool_calls: list }) => (Array.isArray(list) ? list.filter(isFields) : []))
   const functions = calls.map((call) => ({ id: call['id'], name: isFields(call['function']) ? call['function']['name'] : undefined }))
   const blocks = [block, event['type'] === 'response.output_item.done' ? item : undefined, ...(Array.isArray(content) ? content : [])]
-  const parts = Array.isArray(candidates) ? candidates.filter(isFields).flatMap(({ content: one }) => (isFields(one) && Array.isArray(one['parts']) ? one['parts'] : [])) : []
+  const parts = Array.isArray(candidates)
+    ? candidates.filter(isFields).flatMap(({ content: one }) => (isFields(one) && Array.isArray(one['parts']) ? one['parts'] : []))
+    : []
   const gemini = parts.filter(isFields).flatMap(({ functionCall: call }) => (isFields(call) ? [call] : []))
   return [...blocks.filter(isFields), ...functions, ...gemini]
 }

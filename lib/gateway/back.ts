@@ -35,10 +35,19 @@ export interface Answering {
  * Sends an answer on. Resolves when both sides are done with it. An answer that breaks off reaches the client up to there,
  * and its connection breaks off there.
  */
-export function passBack(answer: IncomingMessage, response: ServerResponse, { redirect, isCut }: Answering, watched: Watched | undefined): Promise<Read | undefined> {
+export function passBack(
+  answer: IncomingMessage,
+  response: ServerResponse,
+  { redirect, isCut }: Answering,
+  watched: Watched | undefined,
+): Promise<Read | undefined> {
   return new Promise((resolve) => {
     const headers = [...passedOn(answer.rawHeaders, ORIGIN_WIDE), ...answerFraming(answer, response.req)]
-    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answer.headers.location === undefined ? headers : withValue(headers, 'location', redirect))
+    response.writeHead(
+      answer.statusCode ?? 502,
+      answer.statusMessage,
+      answer.headers.location === undefined ? headers : withValue(headers, 'location', redirect),
+    )
     // The head leaves at once. Beside bytes it is written as it came; beside a text, node would write it in UTF-8.
     response.write(NOTHING)
     const bill = watched !== undefined && answer.statusCode === 200 ? new Bill(answer, watched.api) : undefined
@@ -162,7 +171,10 @@ class Bill {
     const answered = this.#reader.end()
     // An answer that broke off, or that has its figures, needs no explanation.
     const isUnread = this.#size > 0 && this.#answer.complete && answered.usage === undefined && !(isSound && this.#reader.isRead)
-    return { answered, unread: isUnread ? (isSound ? 'it is neither a stream of events nor JSON' : `it is not in the coding "${this.#named}" that it names`) : undefined }
+    return {
+      answered,
+      unread: isUnread ? (isSound ? 'it is neither a stream of events nor JSON' : `it is not in the coding "${this.#named}" that it names`) : undefined,
+    }
   }
 }
 

@@ -39,7 +39,7 @@ export const BINDS: ReadonlySet<unknown> = new Set(['drops', 'refuses'])
 
 /** True if the user has said something in the messages from one on. */
 export function hasUser(shape: Shape, messages: readonly object[], from: number): boolean {
-  for (let at = from; at < messages.length; ) {
+  for (let at = from; at < messages.length;) {
     const { size, parts } = shape.read(messages, at)
     if (parts.some(({ role }) => role === 'user')) return true
     at += size

@@ -65,10 +65,12 @@ export class GatewayBills {
       this.#waiting = ''
       const write = (): Promise<void> => appendFile(this.#path, lines, { mode: 0o600 })
       // Lines that can't be written are lost; their requests have been answered.
-      await write().catch(async () => {
-        await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 })
-        await write()
-      }).catch(() => {})
+      await write()
+        .catch(async () => {
+          await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 })
+          await write()
+        })
+        .catch(() => {})
     }
     this.#writing = undefined
   }

@@ -46,7 +46,10 @@ export function breakOf(before: SentBefore, now: SentBefore): GatewayBreak | und
 function hostCauses(before: ModelRequest, now: ModelRequest): string[] {
   const common = commonLength(before.messages, now.messages)
   const changed = before.messages.length - common
-  return [...headChanges(before, now), ...(changed === 0 ? [] : [`The agent changed or removed the last ${changed} of its ${before.messages.length} messages.`])]
+  return [
+    ...headChanges(before, now),
+    ...(changed === 0 ? [] : [`The agent changed or removed the last ${changed} of its ${before.messages.length} messages.`]),
+  ]
 }
 
 /** A host's changes before the messages, in sentences. */

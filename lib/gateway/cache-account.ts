@@ -54,7 +54,15 @@ export class CacheAccount {
     const isPrompt = hasUser(shapeOf(request.api), request.messages, common)
     const next = nextOf(before ?? now, request, { at, isPrompt, common })
     const isChanged = roll !== undefined || common < sent.length
-    this.#odds.answered({ ...next, prompt: input + cached + written, cached, written, systemTokens: request.systemTokens, isChanged, lifetimeMs: before?.lifetimeMs ?? lifetimeMs })
+    this.#odds.answered({
+      ...next,
+      prompt: input + cached + written,
+      cached,
+      written,
+      systemTokens: request.systemTokens,
+      isChanged,
+      lifetimeMs: before?.lifetimeMs ?? lifetimeMs,
+    })
   }
 
   #add({ by, tokens }: GatewayBreak, { request, usage }: SentBefore): void {
@@ -74,6 +82,7 @@ const NOTHING: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
 
 /** The cost of tokens that were read again above that from the cache, at the lifetimes with which the call has written. */
 function costOf(tokens: number, { cacheWrite, cacheWriteHour = 0 }: Usage, model: string): number {
-  const again: Usage = cacheWrite > 0 ? { ...NOTHING, cacheWrite: tokens, cacheWriteHour: (tokens * cacheWriteHour) / cacheWrite } : { ...NOTHING, input: tokens }
+  const again: Usage =
+    cacheWrite > 0 ? { ...NOTHING, cacheWrite: tokens, cacheWriteHour: (tokens * cacheWriteHour) / cacheWrite } : { ...NOTHING, input: tokens }
   return inputCost(again, model) - inputCost({ ...NOTHING, cacheRead: tokens }, model)
 }

@@ -20,7 +20,9 @@ interface Coding {
 /** Node has zstd from 22.15 on. */
 const { zstdDecompress, createZstdDecompress } = zlib as { zstdDecompress?: typeof zlib.gunzip; createZstdDecompress?: () => zlib.Gunzip }
 
-const [gunzip, inflate, inflateRaw, unbrotli] = [zlib.gunzip, zlib.inflate, zlib.inflateRaw, zlib.brotliDecompress].map((one) => promisify(one) as unknown as Decoder) as [Decoder, Decoder, Decoder, Decoder]
+const [gunzip, inflate, inflateRaw, unbrotli] = [zlib.gunzip, zlib.inflate, zlib.inflateRaw, zlib.brotliDecompress].map(
+  (one) => promisify(one) as unknown as Decoder,
+) as [Decoder, Decoder, Decoder, Decoder]
 
 const GZIP: Coding = { whole: () => gunzip, stream: () => zlib.createGunzip() }
 
@@ -28,7 +30,13 @@ const CODINGS: ReadonlyMap<string, Coding> = new Map<string, Coding>([
   ['gzip', GZIP],
   ['x-gzip', GZIP],
   // Some servers leave out the header that the standard wants (RFC 9110, 8.4.1.2).
-  ['deflate', { whole: (first) => (hasZlibHeader(first) ? inflate : inflateRaw), stream: (first) => (hasZlibHeader(first) ? zlib.createInflate() : zlib.createInflateRaw()) }],
+  [
+    'deflate',
+    {
+      whole: (first) => (hasZlibHeader(first) ? inflate : inflateRaw),
+      stream: (first) => (hasZlibHeader(first) ? zlib.createInflate() : zlib.createInflateRaw()),
+    },
+  ],
   ['br', { whole: () => unbrotli, stream: () => zlib.createBrotliDecompress() }],
   ...(zstdDecompress === undefined || createZstdDecompress === undefined
     ? []

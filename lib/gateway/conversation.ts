@@ -379,7 +379,8 @@ export class Conversation {
         if (this.#beginning.length === 0) onRoll(this.id, receipt)
         else this.#receipts.push(receipt)
       },
-      ...(this.#request === undefined ? {} : { systemTokens: this.#request.systemTokens }), ...(now === undefined ? {} : { now }),
+      ...(this.#request === undefined ? {} : { systemTokens: this.#request.systemTokens }),
+      ...(now === undefined ? {} : { now }),
     })
     return { manager, projection }
   }

@@ -207,7 +207,9 @@ export class Conversations {
   othersLike(conversation: Conversation): Conversation[] {
     const key = [...this.#groups].find(([, group]) => group.includes(conversation))?.[0]
     if (key === undefined || !NAMELESS.test(key)) return []
-    return this.#earlierOnes(key).flatMap((one) => (one.cwd === conversation.cwd ? [this.#earlierOf(one, conversation.api)] : [])).toReversed()
+    return this.#earlierOnes(key)
+      .flatMap((one) => (one.cwd === conversation.cwd ? [this.#earlierOf(one, conversation.api)] : []))
+      .toReversed()
   }
 
   /** Notes what is about to go out. */
@@ -251,7 +253,13 @@ export class Conversations {
   }
 
   /** Finds the form that was sent for the first messages of a conversation: its own, or what was edited in another one. */
-  #beginningFor(chain: readonly string[], request: ModelRequest, { found, common: own, left }: Closest, near: Near | undefined, isStored: boolean): Beginning | undefined {
+  #beginningFor(
+    chain: readonly string[],
+    request: ModelRequest,
+    { found, common: own, left }: Closest,
+    near: Near | undefined,
+    isStored: boolean,
+  ): Beginning | undefined {
     const isOwn = found !== undefined && !isStored && own >= (near?.common ?? 0)
     const common = isOwn ? own : (near?.common ?? 0)
     const form = isOwn ? (left ?? inMemory(found.form)) : near?.stored.form
@@ -307,7 +315,10 @@ export class Conversations {
   }
 
   #release(conversation: Conversation): Promise<void> {
-    return conversation.release().then((left) => this.#closed(left)).catch((error: unknown) => this.#options.onTrouble('close', `a session could not be closed: ${String(error)}`))
+    return conversation
+      .release()
+      .then((left) => this.#closed(left))
+      .catch((error: unknown) => this.#options.onTrouble('close', `a session could not be closed: ${String(error)}`))
   }
 }
 

@@ -52,7 +52,15 @@ export async function exchange(upstream: Upstream, client: IncomingMessage, resp
   const begin = (): Attempt => new Attempt(upstream.request(target, path, client.method ?? 'GET', passed), client)
   let attempt = begin()
   const left = onLeave(response, () => attempt.request.destroy())
-  const outcome = (more: Partial<Outcome>): Outcome => ({ status: 0, answered: undefined, unread: undefined, isAborted: left.isGone, isSent: attempt.request.writableFinished, headMs: performance.now() - started, ...more })
+  const outcome = (more: Partial<Outcome>): Outcome => ({
+    status: 0,
+    answered: undefined,
+    unread: undefined,
+    isAborted: left.isGone,
+    isSent: attempt.request.writableFinished,
+    headMs: performance.now() - started,
+    ...more,
+  })
   try {
     for (;;) {
       try {

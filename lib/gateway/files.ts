@@ -24,7 +24,7 @@ interface Known {
 /** Records the files that the results from one message on show, or that their calls have changed. */
 export async function meetFiles(manager: ContextManager, known: Known, messages: readonly object[], from: number): Promise<void> {
   const shape = hostShape(known.api, known.facts)
-  for (let at = from; at < messages.length; ) {
+  for (let at = from; at < messages.length;) {
     const { size, parts } = shape.read(messages, at)
     at += size
     for (const part of parts) if (part.role === 'toolResult') await meetResult(manager, known, part)

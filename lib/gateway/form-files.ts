@@ -136,14 +136,25 @@ function isLine(value: unknown): value is Line {
   if (!isFields(value)) return false
   const { run, kept, linked, items, links, atMs, wasEdited } = value
   const isCount = (count: unknown): boolean => Number.isInteger(count) && (count as number) >= 0
-  return typeof run === 'string' && isCount(kept) && isCount(linked) && Array.isArray(items) && Array.isArray(links) && Number.isFinite(atMs) && typeof wasEdited === 'boolean'
+  return (
+    typeof run === 'string' &&
+    isCount(kept) &&
+    isCount(linked) &&
+    Array.isArray(items) &&
+    Array.isArray(links) &&
+    Number.isFinite(atMs) &&
+    typeof wasEdited === 'boolean'
+  )
 }
 
 /** The form of a line that follows another one; undefined if the line is corrupt. */
 function joined(before: Line | undefined, line: Line): Line | undefined {
   const { kept, linked } = line
   if (kept > (before?.items.length ?? 0) || linked > (before?.links.length ?? 0)) return undefined
-  const [items, links] = [[...(before?.items.slice(0, kept) ?? []), ...line.items], [...(before?.links.slice(0, linked) ?? []), ...line.links]]
+  const [items, links] = [
+    [...(before?.items.slice(0, kept) ?? []), ...line.items],
+    [...(before?.links.slice(0, linked) ?? []), ...line.links],
+  ]
   if (!links.every((link) => typeof link === 'string') || !items.every((item) => isSealed(item, links.length - 1))) return undefined
   const places = items.map((item) => placeOf(item as EditedItem)).filter((place) => place !== undefined)
   return places.every((place, n) => n === 0 || place > (places[n - 1] as number)) ? { ...line, items, links } : undefined

@@ -97,7 +97,11 @@ export class Gateway {
       ...(options.limitMs === undefined ? {} : { limitMs: options.limitMs }),
       ...(options.now === undefined ? {} : { now: options.now }),
     }
-    this.conversations = new Conversations(conversation, new Forms(options.open.redact === undefined || options.open.redact === false ? options.formsPath : undefined), options.cwd)
+    this.conversations = new Conversations(
+      conversation,
+      new Forms(options.open.redact === undefined || options.open.redact === false ? options.formsPath : undefined),
+      options.cwd,
+    )
     this.#tools = new GatewayTools(this.conversations)
     this.page = new Page({ ledger: this.ledger, conversations: this.conversations })
     this.#pageServer = new PageServer(this.page)
@@ -157,9 +161,11 @@ export class Gateway {
       })
     })
     // Without the page, the agents still have their gateway.
-    await this.#pageServer.listen(host === '::1' ? '::1' : '127.0.0.1', port === 0 || port + PAGE_PORT > 65_535 ? 0 : port + PAGE_PORT).catch((error: unknown) => {
-      this.#tell('page', `there is no page: ${sentenceOf(error)}`)
-    })
+    await this.#pageServer
+      .listen(host === '::1' ? '::1' : '127.0.0.1', port === 0 || port + PAGE_PORT > 65_535 ? 0 : port + PAGE_PORT)
+      .catch((error: unknown) => {
+        this.#tell('page', `there is no page: ${sentenceOf(error)}`)
+      })
   }
 
   /** Ends all connections and closes all sessions. */
@@ -242,7 +248,13 @@ export class Gateway {
       // Without a body there is nothing to wait for, and the request can be made again.
       const { headers } = client
       const isBare = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
-      const { failure } = await exchange(this.#upstream, client, response, { target, path, body: undefined, rest: isBare ? undefined : client, prefix: this.#prefix })
+      const { failure } = await exchange(this.#upstream, client, response, {
+        target,
+        path,
+        body: undefined,
+        rest: isBare ? undefined : client,
+        prefix: this.#prefix,
+      })
       if (failure !== undefined) throw failure
       return
     }
@@ -252,14 +264,26 @@ export class Gateway {
     const edited = body.isWhole ? await this.#edited(client, body, { api, target }, look) : undefined
     if (response.destroyed) return
     const rest = body.isWhole ? undefined : client
-    const outgoing = { target, path, body: edited?.bytes ?? body.bytes, rest, prefix: this.#prefix, ...(edited?.headers === undefined ? {} : { headers: edited.headers }) }
+    const outgoing = {
+      target,
+      path,
+      body: edited?.bytes ?? body.bytes,
+      rest,
+      prefix: this.#prefix,
+      ...(edited?.headers === undefined ? {} : { headers: edited.headers }),
+    }
     const outcome = await exchange(this.#upstream, client, response, outgoing, { api, onRefusal: (text) => this.#refused(edited, target, text) })
     if (edited !== undefined) this.#note(edited, outcome)
     if (outcome.failure !== undefined) throw outcome.failure
   }
 
   /** Returns the replacement of a body; undefined if the body itself is sent and there is nothing to note about it. */
-  async #edited(client: IncomingMessage, body: Body, { api, target }: { api: Api; target: URL }, look: ConversationLook | undefined): Promise<Edited | undefined> {
+  async #edited(
+    client: IncomingMessage,
+    body: Body,
+    { api, target }: { api: Api; target: URL },
+    look: ConversationLook | undefined,
+  ): Promise<Edited | undefined> {
     const codings = codingsOf(client.headers['content-encoding'])
     if (!canDecode(codings)) {
       this.#tell('coding', `bodies in the coding "${codings.join(', ')}" pass unread; Node 22.15 or newer reads zstd`)
@@ -298,7 +322,9 @@ export class Gateway {
     const uncoded = withValue(client.rawHeaders, 'content-encoding', () => '')
     // Reasoning that the model wrote after an edit is bound to it, even where nothing is edited any longer.
     const isBare = list === undefined && conversation?.wasEdited !== true
-    const { body, headers } = isBare ? { body: request.body, headers: uncoded } : withBinding(request, withoutThread(request.body), withValue(uncoded, 'anthropic-beta', withoutThreads))
+    const { body, headers } = isBare
+      ? { body: request.body, headers: uncoded }
+      : withBinding(request, withoutThread(request.body), withValue(uncoded, 'anthropic-beta', withoutThreads))
     const edits = [editOf(request.body, body), list].flatMap((edit) => (edit !== undefined && 'fields' in edit ? Object.entries(edit.fields) : []))
     const edited = edits.length === 0 ? plain.text : spliced(plain.text, { fields: Object.fromEntries(edits) })
     const text = this.#lifetimes.applied(request, conversation, edited)
@@ -314,13 +340,36 @@ export class Gateway {
     if (lifetime !== undefined) this.#tell('lifetime', lifetime)
     const isHeldOut = placed === undefined
     const { contextWindow: window, cacheTtlMs: lifetimeMs = USUAL_LIFETIME_MS } = modelOf(request, this.#options.models)
-    const usages = this.ledger.note({ window, lifetimeMs, request, sender, conversation, isAside: placed?.isAside ?? false, isHeldOut, isEdited: bytes !== undefined, plainBytes, sentBytes: bytes?.length ?? plainBytes, outcome, lifetime: this.#lifetimes.told(conversation) })
-    if (outcome.unread !== undefined) this.#tell('unread', `an answer could not be read, so what it cost is not known ("usage" counts such calls): ${outcome.unread}`)
+    const usages = this.ledger.note({
+      window,
+      lifetimeMs,
+      request,
+      sender,
+      conversation,
+      isAside: placed?.isAside ?? false,
+      isHeldOut,
+      isEdited: bytes !== undefined,
+      plainBytes,
+      sentBytes: bytes?.length ?? plainBytes,
+      outcome,
+      lifetime: this.#lifetimes.told(conversation),
+    })
+    if (outcome.unread !== undefined)
+      this.#tell('unread', `an answer could not be read, so what it cost is not known ("usage" counts such calls): ${outcome.unread}`)
     // An answered request was billed, even where no figure says how much. A request that was sent and never answered may have been.
     if (usages === undefined && outcome.status !== 200 && !(outcome.status === 0 && outcome.isSent)) return
     const folder = conversation?.cwd ?? folderOf(request) ?? this.#options.cwd ?? process.cwd()
     const session = hostSession(conversation?.id ?? sender.session ?? `${sender.host}:`)
-    this.#bills?.add({ at: (this.#options.now ?? Date.now)(), session, folder, model: request.model, ...usages, isHeldOut, ...(sender.isPlan === true && { isPlan: true }), ...this.#lifetimes.noted(conversation, placed?.isAside === true) })
+    this.#bills?.add({
+      at: (this.#options.now ?? Date.now)(),
+      session,
+      folder,
+      model: request.model,
+      ...usages,
+      isHeldOut,
+      ...(sender.isPlan === true && { isPlan: true }),
+      ...this.#lifetimes.noted(conversation, placed?.isAside === true),
+    })
   }
 
   #refused(edited: Edited | undefined, target: URL, text: string): void {
@@ -330,11 +379,17 @@ export class Gateway {
       this.#unasked.add(target.origin)
       // Without the field, the provider refuses reasoning that no longer fits.
       this.#seen.refused(model)
-      return this.#tell('field', `${target.host} does not take the field that lets a provider drop reasoning; it is no longer sent there, and old reasoning leaves with what has changed before it. The request that was refused can be sent again`)
+      return this.#tell(
+        'field',
+        `${target.host} does not take the field that lets a provider drop reasoning; it is no longer sent there, and old reasoning leaves with what has changed before it. The request that was refused can be sent again`,
+      )
     }
     if (!isBindingRefusal(text)) return
     this.#seen.refused(model)
-    this.#tell('binding', `the provider has refused reasoning of ${model} because something before it has changed; from now on nothing changes there within a turn`)
+    this.#tell(
+      'binding',
+      `the provider has refused reasoning of ${model} because something before it has changed; from now on nothing changes there within a turn`,
+    )
   }
 
   #tell(kind: string, sentence: string): void {

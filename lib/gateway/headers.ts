@@ -57,7 +57,8 @@ export const ORIGIN_WIDE: readonly string[] = [
  * Headers that are for the other end, whatever `Connection` says: those that frame, route and describe a message, and those
  * by which a client proves who it is. Left out, one request would become another one.
  */
-const END_TO_END = /^(?:host|content-.*|cookie|cache-control|accept(?:-.*)?|user-agent|location|retry-after|.*(?:key|auth|token|secret|session).*|anthropic-.*|openai-.*|chatgpt-.*)$/
+const END_TO_END =
+  /^(?:host|content-.*|cookie|cache-control|accept(?:-.*)?|user-agent|location|retry-after|.*(?:key|auth|token|secret|session).*|anthropic-.*|openai-.*|chatgpt-.*)$/
 
 /** The headers to pass on. `drop` names further ones, in lower case. */
 export function passedOn(raw: RawHeaders, drop: readonly string[] = []): string[] {
@@ -79,7 +80,11 @@ const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
  * The headers that frame a request's body upstream as the client has framed it: one request stays one, whatever its method
  * is. `body` is all of it unless a `rest` follows.
  */
-export function framingOf(client: Pick<IncomingMessage, 'headers' | 'method'> & Partial<Pick<IncomingMessage, 'rawTrailers'>>, body: Buffer | undefined, rest: object | undefined): string[] {
+export function framingOf(
+  client: Pick<IncomingMessage, 'headers' | 'method'> & Partial<Pick<IncomingMessage, 'rawTrailers'>>,
+  body: Buffer | undefined,
+  rest: object | undefined,
+): string[] {
   const { 'content-length': length } = client.headers
   // Node ignores an empty coding and goes by the length; another server may read the rest of the list in another way.
   const codings = listIn(client.headers['transfer-encoding'])
@@ -107,18 +112,33 @@ export function answerFraming(answer: IncomingMessage, client: Pick<IncomingMess
 
 /** The codings of a message's transfer that node has not taken off, in the order in which they were applied. */
 export function transferCodings({ headers }: Pick<IncomingMessage, 'headers'>): string[] {
-  return listIn(headers['transfer-encoding']).map((name) => name.toLowerCase()).filter((name) => name !== 'chunked')
+  return listIn(headers['transfer-encoding'])
+    .map((name) => name.toLowerCase())
+    .filter((name) => name !== 'chunked')
 }
 
 /** The trailers to pass on, without those that a head alone may have (RFC 9110, 6.5.1). */
 export function trailersOf(raw: RawHeaders): [name: string, value: string][] {
-  const kept = passedOn(raw, [...ORIGIN_WIDE, 'content-length', 'content-encoding', 'content-type', 'content-range', 'host', 'location', 'authorization', 'cookie'])
+  const kept = passedOn(raw, [
+    ...ORIGIN_WIDE,
+    'content-length',
+    'content-encoding',
+    'content-type',
+    'content-range',
+    'host',
+    'location',
+    'authorization',
+    'cookie',
+  ])
   return Array.from({ length: kept.length / 2 }, (_, n) => [kept[2 * n] as string, kept[2 * n + 1] as string])
 }
 
 /** The names in a list-like header. */
 function listIn(value = ''): string[] {
-  return value.split(',').map((name) => name.trim()).filter((name) => name !== '')
+  return value
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
 }
 
 /** All values of a header. */

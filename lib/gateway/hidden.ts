@@ -12,12 +12,13 @@ export function hiddenArguments(document: ObjectDocument, sent: readonly object[
   const args: unknown = document['args']
   if (document.type !== 'toolcall' || !isFields(args) || Object.keys(args).length === 0) return undefined
   const names = new Set(callsOf(document['xt/id']))
-  for (let at = 0; at < sent.length; ) {
+  for (let at = 0; at < sent.length;) {
     const { size, parts } = shape.read(sent, at)
     at += size
     for (const { role, content } of parts) {
       if (role !== 'assistant' || typeof content === 'string') continue
-      for (const block of content) if (block.type === 'toolCall' && 'id' in block && names.has(block.id) && isEqual(wellFormed(block.arguments), args)) return undefined
+      for (const block of content)
+        if (block.type === 'toolCall' && 'id' in block && names.has(block.id) && isEqual(wellFormed(block.arguments), args)) return undefined
     }
   }
   return args
@@ -27,7 +28,10 @@ export function hiddenArguments(document: ObjectDocument, sent: readonly object[
  * The recorded call that an ID brings back. Where the host has changed the output of a call whose arguments had collapsed, the
  * answer in front of it still goes out with the mark of the old one: that names the call as the host has it now.
  */
-export async function callAsItIs(document: ObjectDocument, { manager, projection }: { manager: ContextManager; projection: Projection }): Promise<ObjectDocument> {
+export async function callAsItIs(
+  document: ObjectDocument,
+  { manager, projection }: { manager: ContextManager; projection: Projection },
+): Promise<ObjectDocument> {
   const { type, args, ['xt/id']: id } = document
   if (type !== 'toolcall' || (await projection.permits(id))) return document
   const index = new Set((await manager.sessionSets()).sessionIndex)

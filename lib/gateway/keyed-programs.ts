@@ -8,7 +8,23 @@ import { fieldsOf, jsonIn } from './program-settings.ts'
 import type { Place, Program } from './program-settings.ts'
 
 /** Commands of the Copilot CLI that start no conversation. */
-const COPILOT_COMMANDS: ReadonlySet<string> = new Set(['app', 'login', 'help', 'config', 'update', 'version', 'sessions', 'memories', 'plugin', 'mcp', 'skill', 'instruction', 'lsp', 'sandbox', 'completion'])
+const COPILOT_COMMANDS: ReadonlySet<string> = new Set([
+  'app',
+  'login',
+  'help',
+  'config',
+  'update',
+  'version',
+  'sessions',
+  'memories',
+  'plugin',
+  'mcp',
+  'skill',
+  'instruction',
+  'lsp',
+  'sandbox',
+  'completion',
+])
 
 const COPILOT_BASE = 'COPILOT_PROVIDER_BASE_URL'
 const COPILOT_TRANSPORT = 'COPILOT_PROVIDER_TRANSPORT'
@@ -22,7 +38,12 @@ export function copilot(args: readonly string[], { env }: Place): Program {
     upstreams: {},
     launch({ url, mcpUrl, secret }, folder) {
       if (!isOwn) {
-        const notes = base === undefined || base === '' ? [`the Copilot CLI sends its requests to GitHub, past the gateway, and nothing changes in them; they go through it with a provider of your own (${COPILOT_BASE}, see "copilot help providers")`] : []
+        const notes =
+          base === undefined || base === ''
+            ? [
+                `the Copilot CLI sends its requests to GitHub, past the gateway, and nothing changes in them; they go through it with a provider of your own (${COPILOT_BASE}, see "copilot help providers")`,
+              ]
+            : []
         return { args: [...args], env: {}, files: {}, notes }
       }
       const server = { type: 'http', url: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, tools: ['*'] }
@@ -47,7 +68,8 @@ export function copilot(args: readonly string[], { env }: Place): Program {
 
 /** Kimi Code, which reads MCP servers from its own file alone: without our tools nothing would collapse. */
 export function kimi(args: readonly string[]): Program {
-  const note = 'Kimi Code reads MCP servers from its own file alone, so that its requests go past the gateway, and nothing changes in them; they go through "pi-context-manager gateway" once its files name the gateway (docs/gateway.md)'
+  const note =
+    'Kimi Code reads MCP servers from its own file alone, so that its requests go past the gateway, and nothing changes in them; they go through "pi-context-manager gateway" once its files name the gateway (docs/gateway.md)'
   return { host: 'kimi', upstreams: {}, launch: () => ({ args: [...args], env: {}, files: {}, notes: [note] }) }
 }
 
@@ -60,7 +82,10 @@ const CLINE_KNOWN: Readonly<Record<string, string>> = { anthropic: '/anthropic/v
  */
 export function cline(args: readonly string[], { env }: Place): Program {
   const settings = join(clineData(args, env), 'settings')
-  const [providerFile, serverFile] = [env['CLINE_PROVIDER_SETTINGS_PATH'] || join(settings, 'providers.json'), env['CLINE_MCP_SETTINGS_PATH'] || join(settings, 'cline_mcp_settings.json')]
+  const [providerFile, serverFile] = [
+    env['CLINE_PROVIDER_SETTINGS_PATH'] || join(settings, 'providers.json'),
+    env['CLINE_MCP_SETTINGS_PATH'] || join(settings, 'cline_mcp_settings.json'),
+  ]
   const file = jsonIn(providerFile)
   const providers = fieldsOf(file['providers'])
   const used = valueOf(args, ['-P', '--provider']) ?? textOf(file['lastUsedProvider'])
@@ -70,10 +95,14 @@ export function cline(args: readonly string[], { env }: Place): Program {
     upstreams: {},
     launch({ url, mcpUrl, secret }, folder) {
       if (!isLed(used)) {
-        const notes = [`Cline sends the requests of its provider "${used === '' ? 'cline' : used}" past the gateway, and nothing changes in them; they go through it with a key of your own for a provider that has a base URL, or for Anthropic or OpenAI ("cline auth")`]
+        const notes = [
+          `Cline sends the requests of its provider "${used === '' ? 'cline' : used}" past the gateway, and nothing changes in them; they go through it with a key of your own for a provider that has a base URL, or for Anthropic or OpenAI ("cline auth")`,
+        ]
         return { args: [...args], env: {}, files: {}, notes }
       }
-      const led = Object.fromEntries(Object.entries(providers).map(([name, entry]) => [name, isLed(name) ? withBase(entry, `${url}${baseOf(name, entry)}`) : entry]))
+      const led = Object.fromEntries(
+        Object.entries(providers).map(([name, entry]) => [name, isLed(name) ? withBase(entry, `${url}${baseOf(name, entry)}`) : entry]),
+      )
       const own = jsonIn(serverFile)
       const transport = { type: 'streamableHttp', url: mcpUrl, headers: { Authorization: `Bearer ${secret}` } }
       return {

@@ -174,11 +174,25 @@ export class BillLedger {
     state.isPlan &&= sender.isPlan === true
     state.isPriced &&= usage === undefined || modelNamed(request.model).input > 0
     state.dropped += (answered?.transformations ?? []).filter(({ type }) => type === 'thinking_dropped').length
-    const now = usage === undefined || conversation === undefined ? undefined : { request, usage, at: state.lastAt, lifetimeMs: entry.lifetimeMs, roll: state.rolling }
+    const now =
+      usage === undefined || conversation === undefined ? undefined : { request, usage, at: state.lastAt, lifetimeMs: entry.lifetimeMs, roll: state.rolling }
     const broken = now === undefined ? undefined : state.cache.note(now, isAside)
     const { isEdited } = entry
     const { isAborted, headMs } = outcome
-    state.calls.push({ number: state.requests, at: state.lastAt, model: request.model, status, isAborted, isEdited, isAside, headMs, billed: usage, plain, roll: isAside ? undefined : state.rolling, broken })
+    state.calls.push({
+      number: state.requests,
+      at: state.lastAt,
+      model: request.model,
+      status,
+      isAborted,
+      isEdited,
+      isAside,
+      headMs,
+      billed: usage,
+      plain,
+      roll: isAside ? undefined : state.rolling,
+      broken,
+    })
     if (state.calls.length > MOST_CALLS) state.calls.shift()
     // A request that failed comes again, in the same form.
     if (!isAside && usage !== undefined) state.rolling = undefined
@@ -198,7 +212,21 @@ export class BillLedger {
   #state(session: string, { sender, request, isHeldOut }: LedgerEntry): State {
     let state = this.#sessions.get(session)
     if (state === undefined) {
-      const sums = { requests: 0, failures: 0, billed: NOTHING, plain: NOTHING, cost: { billed: 0, plain: 0 }, answers: 0, isPriced: true, isPlan: sender.isPlan === true, dropped: 0, rolls: [], calls: [], lastAt: 0, lifetime: undefined }
+      const sums = {
+        requests: 0,
+        failures: 0,
+        billed: NOTHING,
+        plain: NOTHING,
+        cost: { billed: 0, plain: 0 },
+        answers: 0,
+        isPriced: true,
+        isPlan: sender.isPlan === true,
+        dropped: 0,
+        rolls: [],
+        calls: [],
+        lastAt: 0,
+        lifetime: undefined,
+      }
       const last = { account: new PlainAccount(), cache: new CacheAccount(), rolling: undefined }
       state = { session, host: sender.host, model: request.model, isHeldOut, prompt: firstPrompt(request), folder: '', ...sums, ...last }
       take(state, this.#early.get(session) ?? [])
@@ -216,13 +244,21 @@ function take(state: State, receipts: readonly RollReceipt[]): void {
 }
 
 /** Returns what the host's own request would have been billed. */
-function plainBill({ request, sender, isAside, isEdited, plainBytes, sentBytes, lifetime, window, lifetimeMs }: LedgerEntry, usage: Usage, { account, host, rolling, lastAt }: State): PlainBill {
+function plainBill(
+  { request, sender, isAside, isEdited, plainBytes, sentBytes, lifetime, window, lifetimeMs }: LedgerEntry,
+  usage: Usage,
+  { account, host, rolling, lastAt }: State,
+): PlainBill {
   if (isAside) return isEdited ? account.aside({ plainBytes, sentBytes }, usage) : { plain: usage }
   const { messages, model, systemTokens, body } = request
   // If its lifetimes were left alone, the request that was sent has the host's markers.
   const ofHour = lifetime === undefined ? (usage.cacheWriteHour ?? 0) / Math.max(1, usage.cacheWrite) : askedIn(body).conversation === '1h' ? 1 : 0
   const findsHead = modelNamed(model).lookbackEndings === undefined
-  return account.next({ messages, model, systemTokens, plainBytes, sentBytes, isEdited, hasRolled: rolling !== undefined, ofHour, at: lastAt, lifetimeMs, findsHead }, usage, compactionOf(host, sender.isLong === true ? Math.max(window, LONG_WINDOW) : window))
+  return account.next(
+    { messages, model, systemTokens, plainBytes, sentBytes, isEdited, hasRolled: rolling !== undefined, ofHour, at: lastAt, lifetimeMs, findsHead },
+    usage,
+    compactionOf(host, sender.isLong === true ? Math.max(window, LONG_WINDOW) : window),
+  )
 }
 
 function sum(one: Usage, other: Usage): Usage {

@@ -42,7 +42,12 @@ const TOOLS = [
   {
     name: SEARCH,
     description: 'Search all tool outputs and files of this session, also those that have collapsed. Each hit has an id for activate.',
-    inputSchema: { type: 'object', properties: { query: { type: 'string', description: 'words; "several words" are searched as a phrase' } }, required: ['query'], additionalProperties: false },
+    inputSchema: {
+      type: 'object',
+      properties: { query: { type: 'string', description: 'words; "several words" are searched as a phrase' } },
+      required: ['query'],
+      additionalProperties: false,
+    },
     annotations: READ_ONLY,
     _meta: { 'anthropic/alwaysLoad': true },
   },

@@ -32,7 +32,8 @@ export function modelOf(request: ModelRequest, overrides: ModelOverrides = {}, s
  * before which something has changed. Unchanged if the client has chosen, or if the provider does not refuse anything.
  */
 export function withBinding(request: ModelRequest, body: Fields, headers: string[]): { body: Fields; headers: string[] } {
-  if (askedOf(request.body) !== undefined || modelNamed(request.model, { api: APIS[request.api] }).binding !== 'refuses' || !mayAsk(request)) return { body, headers }
+  if (askedOf(request.body) !== undefined || modelNamed(request.model, { api: APIS[request.api] }).binding !== 'refuses' || !mayAsk(request))
+    return { body, headers }
   const asking = askingForDrops(body) as Fields | undefined
   return asking === undefined ? { body, headers } : { body: asking, headers: withValue(headers, 'anthropic-beta', withBindingBeta) }
 }

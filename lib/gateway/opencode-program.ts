@@ -14,7 +14,12 @@ interface Kind {
 }
 
 const OPENCODE: Kind = { host: 'opencode', files: ['opencode.json', 'opencode.jsonc'], folders: ['.opencode'], variables: 'OPENCODE' }
-const KILO: Kind = { host: 'kilo', files: ['opencode.json', 'opencode.jsonc', 'kilo.json', 'kilo.jsonc'], folders: ['.opencode', '.kilocode', '.kilo'], variables: 'KILO' }
+const KILO: Kind = {
+  host: 'kilo',
+  files: ['opencode.json', 'opencode.jsonc', 'kilo.json', 'kilo.jsonc'],
+  folders: ['.opencode', '.kilocode', '.kilo'],
+  variables: 'KILO',
+}
 
 /** OpenCode. */
 export function opencode(args: readonly string[], place: Place): Program {
@@ -34,7 +39,10 @@ function started(kind: Kind, args: readonly string[], place: Place): Program {
     host: kind.host,
     upstreams: {},
     launch({ url, mcpUrl, secret }) {
-      const known: [string, string][] = [['anthropic', `${url}/anthropic/v1`], ['openai', `${url}/openai`]]
+      const known: [string, string][] = [
+        ['anthropic', `${url}/anthropic/v1`],
+        ['openai', `${url}/openai`],
+      ]
       const named = [...bases].map(([name, base]): [string, string] => [name, `${url}/${base}`])
       const own = fieldsOf(given['provider'])
       const provider = Object.fromEntries([...known, ...named].map(([name, baseURL]) => [name, withBase(fieldsOf(own[name]), baseURL)]))
@@ -56,7 +64,12 @@ function filesOf({ host, files, folders, variables }: Kind, { cwd, env }: Place)
   const below = (folder: string): string[] => files.map((name) => join(folder, name))
   const own = [join(home, 'config.json'), ...below(home), env[`${variables}_CONFIG`] ?? '']
   const named = env[`${variables}_CONFIG_DIR`]
-  return [...own, ...above.flatMap(below), ...above.flatMap((folder) => folders.flatMap((name) => below(join(folder, name)))), ...(named === undefined ? [] : below(named))]
+  return [
+    ...own,
+    ...above.flatMap(below),
+    ...above.flatMap((folder) => folders.flatMap((name) => below(join(folder, name)))),
+    ...(named === undefined ? [] : below(named)),
+  ]
 }
 
 function basesIn(config: Record<string, unknown>): [string, string][] {

@@ -11,7 +11,7 @@ export function isPaired(sent: readonly object[], own: readonly object[], shape:
 /** The calls without a result, by ID; undefined if a result comes before its call. */
 function openCalls(messages: readonly object[], shape: Shape): Map<string, number> | undefined {
   const open = new Map<string, number>()
-  for (let at = 0; at < messages.length; ) {
+  for (let at = 0; at < messages.length;) {
     const { size, parts } = shape.read(messages, at)
     at += size
     for (const { role, content, toolCallId = '' } of parts) {

@@ -104,7 +104,17 @@ export class PlainAccount {
     const cached = last === undefined ? (tokens * usage.cacheRead) / Math.max(1, own) : this.#cached(last, request, usage, rate, summary !== undefined)
     const read = Math.round(Math.min(tokens, cached))
     const all = Math.round(tokens)
-    this.#last = { messages, count: messages.length, model: request.model, at: request.at, own, plain: all, output: usage.output, sentBytes: request.sentBytes, plainBytes: request.plainBytes - this.#summary.less }
+    this.#last = {
+      messages,
+      count: messages.length,
+      model: request.model,
+      at: request.at,
+      own,
+      plain: all,
+      output: usage.output,
+      sentBytes: request.sentBytes,
+      plainBytes: request.plainBytes - this.#summary.less,
+    }
     if (!this.#wasEdited) return { plain: usage }
     const fresh = all - read
     const input = usage.cacheWrite > 0 ? Math.min(usage.input, fresh) : fresh
@@ -130,7 +140,13 @@ export class PlainAccount {
   }
 
   /** The number of tokens of the host's request that the provider would have read from its cache. */
-  #cached(last: Last, { messages, at, lifetimeMs, hasRolled, systemTokens, findsHead }: PlainRequest, { cacheRead }: Usage, rate: number, isNew: boolean): number {
+  #cached(
+    last: Last,
+    { messages, at, lifetimeMs, hasRolled, systemTokens, findsHead }: PlainRequest,
+    { cacheRead }: Usage,
+    rate: number,
+    isNew: boolean,
+  ): number {
     const isFound = cacheRead >= FOUND * last.own
     const isAlive = isFound || (hasRolled && at - last.at < lifetimeMs)
     if (isNew) return findsHead ? Math.min(isAlive ? Infinity : cacheRead, 4 * systemTokens * rate) : 0
@@ -175,7 +191,8 @@ export class PlainAccount {
     const { from } = this.#summary
     const keep = rule.keep / Math.max(rate, LEAST_RATE)
     const size = (at: number): number => sizes[from + at] as number
-    const first = rule.stays === 'users' ? end : from + firstKept(end - from, keep, size, (at) => !isUsers(messages[from + at]) && !isAnswer(messages[from + at]))
+    const first =
+      rule.stays === 'users' ? end : from + firstKept(end - from, keep, size, (at) => !isUsers(messages[from + at]) && !isAnswer(messages[from + at]))
     if (first <= from) return 0
     const sum = (count: number): number => sizes.slice(0, count).reduce((all, one) => all + one, 0)
     const users = rule.stays === 'users' ? newest(messages.slice(0, first), sizes, keep) : 0

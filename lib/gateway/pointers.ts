@@ -60,7 +60,7 @@ function referenceTo(callId: string, text: string | undefined): string | undefin
 
 /** The results of a conversation, each with the index of its message and its place there. */
 function* results(messages: readonly object[], shape: Shape): Generator<[at: number, part: EngineMessage, number: number]> {
-  for (let at = 0; at < messages.length; ) {
+  for (let at = 0; at < messages.length;) {
     const { size, parts } = shape.read(messages, at)
     for (const [number, part] of parts.entries()) if (part.role === 'toolResult') yield [at, part, number]
     at += size

@@ -15,7 +15,11 @@ export function commonLength(one: readonly unknown[], other: readonly unknown[])
 export function chainOf(messages: readonly object[], from: readonly string[] = ['']): string[] {
   const chain = [...from]
   for (const message of messages.slice(chain.length - 1)) {
-    chain.push(createHash('sha256').update(`${chain.at(-1)} ${fingerprint(message)}`).digest('base64url'))
+    chain.push(
+      createHash('sha256')
+        .update(`${chain.at(-1)} ${fingerprint(message)}`)
+        .digest('base64url'),
+    )
   }
   return chain
 }
@@ -59,5 +63,7 @@ export function lengthWithoutSystem(messages: readonly object[]): number {
 /** The notices in a form of `count` messages, in their places. */
 export function noticesIn(items: readonly EditedItem[], count: number): PlacedNotice[] {
   const nexts = nextsOf(items, count)
-  return items.flatMap((item, n) => (typeof item === 'object' && 'add' in item && item.isNotice === true ? [{ at: nexts[n] as number, message: item.add as object }] : []))
+  return items.flatMap((item, n) =>
+    typeof item === 'object' && 'add' in item && item.isNotice === true ? [{ at: nexts[n] as number, message: item.add as object }] : [],
+  )
 }

@@ -84,11 +84,30 @@ function hostOfCommand(command: string): HostName {
 }
 
 /** Commands of Claude Code that start no conversation. */
-const CLAUDE_COMMANDS: ReadonlySet<string> = new Set(['mcp', 'update', 'upgrade', 'doctor', 'install', 'plugin', 'plugins', 'setup-token', 'auth', 'config', 'migrate-installer'])
+const CLAUDE_COMMANDS: ReadonlySet<string> = new Set([
+  'mcp',
+  'update',
+  'upgrade',
+  'doctor',
+  'install',
+  'plugin',
+  'plugins',
+  'setup-token',
+  'auth',
+  'config',
+  'migrate-installer',
+])
 
 /** With one of these, its requests go to a cloud of another provider. */
 const FOUNDRY = 'CLAUDE_CODE_USE_FOUNDRY'
-const CLOUDS = ['CLAUDE_CODE_USE_BEDROCK', 'CLAUDE_CODE_USE_MANTLE', 'CLAUDE_CODE_USE_VERTEX', FOUNDRY, 'CLAUDE_CODE_USE_ANTHROPIC_AWS', 'CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD']
+const CLOUDS = [
+  'CLAUDE_CODE_USE_BEDROCK',
+  'CLAUDE_CODE_USE_MANTLE',
+  'CLAUDE_CODE_USE_VERTEX',
+  FOUNDRY,
+  'CLAUDE_CODE_USE_ANTHROPIC_AWS',
+  'CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD',
+]
 
 /** Foundry speaks Anthropic's format; if it has its own address, its requests go through the gateway. */
 const FOUNDRY_URL = 'ANTHROPIC_FOUNDRY_BASE_URL'
@@ -124,8 +143,13 @@ function claude(args: readonly string[], { cwd, env }: Place): Program {
       const tools = `--allowedTools=mcp__${SERVER_NAME}__activate,mcp__${SERVER_NAME}__search`
       const own = CLAUDE_COMMANDS.has(args[0] ?? '') ? [] : [`--mcp-config=${join(folder, 'mcp.json')}`, tools, ...settings]
       const cloud = CLOUDS.find((name) => isSet(name) && (name !== FOUNDRY || foundry === undefined))
-      const unstable = isQuiet ? [`${ATTRIBUTION}=0 is set, because the requests do not go to Anthropic's own API: a line at the front of the system prompt that changes with each request would keep other servers from finding it in their caches`] : []
-      const past = cloud === undefined ? [] : [`${cloud} is set: Claude Code sends its requests straight to that cloud, past the gateway, and nothing changes in them`]
+      const unstable = isQuiet
+        ? [
+            `${ATTRIBUTION}=0 is set, because the requests do not go to Anthropic's own API: a line at the front of the system prompt that changes with each request would keep other servers from finding it in their caches`,
+          ]
+        : []
+      const past =
+        cloud === undefined ? [] : [`${cloud} is set: Claude Code sends its requests straight to that cloud, past the gateway, and nothing changes in them`]
       return { args: [...own, ...args], env: set, files: { 'mcp.json': JSON.stringify(config) }, notes: [...unstable, ...past] }
     },
   }
@@ -187,7 +211,9 @@ function gemini(args: readonly string[], { env }: Place): Program {
       const settings = { ...own, mcpServers: { ...fieldsOf(own['mcpServers']), [SERVER_NAME]: server } }
       const notes = [
         ...(login === undefined ? [] : [`${login} is set: Gemini CLI sends its requests past the gateway, and nothing changes in them`]),
-        ...(env['GEMINI_API_KEY'] === undefined && login === undefined ? ['Gemini CLI needs a key in GEMINI_API_KEY here: a login with Google does not go through another address'] : []),
+        ...(env['GEMINI_API_KEY'] === undefined && login === undefined
+          ? ['Gemini CLI needs a key in GEMINI_API_KEY here: a login with Google does not go through another address']
+          : []),
       ]
       return {
         args: [...args],
@@ -217,7 +243,9 @@ function other(args: readonly string[], { env }: Place): Program {
           [SECRET]: secret,
         },
         files: {},
-        notes: [`nothing collapses until the program has an MCP server "${SERVER_NAME}" at $PI_CONTEXT_MCP_URL with the header "Authorization: Bearer $${SECRET}"`],
+        notes: [
+          `nothing collapses until the program has an MCP server "${SERVER_NAME}" at $PI_CONTEXT_MCP_URL with the header "Authorization: Bearer $${SECRET}"`,
+        ],
       }
     },
   }

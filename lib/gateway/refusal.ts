@@ -28,5 +28,7 @@ export function say(headers: IncomingHttpHeaders, response: ServerResponse, stat
   const policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
   response.writeHead(status, { ...COMMON, 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policy })
   const text = `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`.replace(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`)
-  response.end(`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>pi-context-manager</title></head><body><h1>pi-context-manager</h1><p>${text}</p></body></html>`)
+  response.end(
+    `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>pi-context-manager</title></head><body><h1>pi-context-manager</h1><p>${text}</p></body></html>`,
+  )
 }

@@ -55,7 +55,9 @@ export function readRequest(api: Api, body: unknown, isConnected = false, path =
   if (api === 'responses' && (isSet(body['previous_response_id']) || isSet(body['conversation']))) return undefined
   if (isFields(body['thread']) && body['thread']['type'] === 'continue') return undefined
   const list = api === 'messages' ? messages.map(inBlocks) : messages
-  const declared = listOf(body['tools']).flatMap((tool) => (isFields(tool) && Array.isArray(tool['functionDeclarations']) ? tool['functionDeclarations'] : [tool]))
+  const declared = listOf(body['tools']).flatMap((tool) =>
+    isFields(tool) && Array.isArray(tool['functionDeclarations']) ? tool['functionDeclarations'] : [tool],
+  )
   const tools = [...declared, ...messages.flatMap((message: Fields) => (message['type'] === 'additional_tools' ? listOf(message['tools']) : []))]
   const loaded = messages.flatMap((message: Fields) => (message['type'] === 'tool_search_output' ? listOf(message['tools']) : []))
   const recall = recallFacts([...tools, ...loaded], () => beforeAnswers(body, messages), isConnected)
@@ -64,7 +66,9 @@ export function readRequest(api: Api, body: unknown, isConnected = false, path =
     body,
     messages: list,
     model: api === 'gemini' ? decodeURIComponent(GENERATE.exec(path)?.[1] ?? '') : textOf(body['model']),
-    systemTokens: Math.ceil((sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(body['systemInstruction']) + sizeOf(loadedOf(tools, messages))) / 4),
+    systemTokens: Math.ceil(
+      (sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(body['systemInstruction']) + sizeOf(loadedOf(tools, messages))) / 4,
+    ),
     hasTools: tools.length > 0,
     canRecall: recall.isDeclared || (recall.isDeferred && isConnected),
     isPlainRecall: recall.isPlain,

@@ -83,7 +83,8 @@ export function accountShown(sums: AccountSums): Savings {
 }
 
 function tokensOf(sessions: readonly AccountSums[]): Savings {
-  const sum = (name: 'billed' | 'plain'): number => sessions.reduce((all, { [name]: usage }) => all + (usage === undefined ? 0 : usage.input + usage.cacheRead + usage.cacheWrite), 0)
+  const sum = (name: 'billed' | 'plain'): number =>
+    sessions.reduce((all, { [name]: usage }) => all + (usage === undefined ? 0 : usage.input + usage.cacheRead + usage.cacheWrite), 0)
   return { paid: sum('billed'), without: sum('plain') }
 }
 

@@ -9,5 +9,8 @@ export function withoutThread(body: Record<string, unknown>): Record<string, unk
 
 /** A value of the header `anthropic-beta` without those of threads. */
 export function withoutThreads(betas: string): string {
-  return betas.split(',').filter((one) => !one.trim().startsWith('message-threads-')).join(',')
+  return betas
+    .split(',')
+    .filter((one) => !one.trim().startsWith('message-threads-'))
+    .join(',')
 }

@@ -76,7 +76,8 @@ export class GatewayTools implements Tools {
    */
   #askers({ callId, session }: ToolCall): Conversation[] {
     const { all } = this.#conversations
-    const caller = (callId === undefined ? undefined : this.#callers.get(callId)) ?? (session === undefined ? undefined : all.findLast(({ id }) => named(id, session)))
+    const caller =
+      (callId === undefined ? undefined : this.#callers.get(callId)) ?? (session === undefined ? undefined : all.findLast(({ id }) => named(id, session)))
     const line = new Set<Conversation>()
     for (const first of caller === undefined ? all.toReversed() : [caller]) {
       for (let one: Conversation | undefined = first; one !== undefined && !line.has(one); one = one.continues ? one.before : undefined) line.add(one)

@@ -74,7 +74,9 @@ export function proxyFor(target: URL, env: Environment): string | undefined {
   if (proxy === '' || isLoopback(target.hostname)) return undefined
   const port = target.port || (target.protocol === 'https:' ? '443' : '80')
   const host = target.hostname.toLowerCase()
-  for (const entry of read('no_proxy').toLowerCase().split(/[\s,]+/)) {
+  for (const entry of read('no_proxy')
+    .toLowerCase()
+    .split(/[\s,]+/)) {
     if (entry === '*') return undefined
     const [name = '', only] = entry.split(/:(?=\d+$)/)
     const plain = name.replace(/^\*?\./, '')

@@ -58,7 +58,8 @@ export function contextFor(options: HostOptions): AiSdkContext {
       isGiven = true
       return { activate }
     },
-    guard: <T extends ToolSet>(tools: T) => Object.fromEntries(Object.entries(tools).map(([name, one]) => [name, guardedTool(context, name, one as Tool)])) as T,
+    guard: <T extends ToolSet>(tools: T) =>
+      Object.fromEntries(Object.entries(tools).map(([name, one]) => [name, guardedTool(context, name, one as Tool)])) as T,
     child: (more) => contextFor({ ...options, ...more, parent: context }),
     close: () => context.close(),
     [Symbol.asyncDispose]: () => context.close(),

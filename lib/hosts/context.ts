@@ -77,10 +77,7 @@ export class HostContext {
     this.#canRecall = canRecall
     // A host may fetch the tools only when its first answer has come, and nothing is old enough to collapse before.
     if (!canRecall && this.#callsWithout++ > 0) {
-      this.#tell(
-        'recall',
-        'nothing collapses, because the model has no tool to bring outputs back; give the agent the tool "activate" of its context',
-      )
+      this.#tell('recall', 'nothing collapses, because the model has no tool to bring outputs back; give the agent the tool "activate" of its context')
     }
     try {
       return await within(LIMIT_MS, this.#transform(messages))

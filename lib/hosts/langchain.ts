@@ -8,16 +8,7 @@ import type { AIMessageFields, BaseMessage } from '@langchain/core/messages'
 import { createMiddleware, tool } from 'langchain'
 import type { Block, EngineMessage, Fields } from '../core/index.ts'
 import { isFields, textOf } from '../core/index.ts'
-import {
-  argumentsBy,
-  inOrderOf,
-  messageEdit,
-  RECALL,
-  RECALL_DESCRIPTION,
-  RECALL_PARAMETERS,
-  shortened,
-  shortenedText,
-} from '../projection/index.ts'
+import { argumentsBy, inOrderOf, messageEdit, RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS, shortened, shortenedText } from '../projection/index.ts'
 import type { PartEdit, RecallInput, Shape } from '../projection/index.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
@@ -140,14 +131,16 @@ function reasoningApi({ content, additional_kwargs: { reasoning } }: BaseMessage
 
 function blocksOf(content: unknown): Block[] {
   if (!Array.isArray(content)) return content === '' ? [] : [{ type: 'text', text: textOf(content) }]
-  return (content as Fields[]).filter((block) => !isCall(block)).map((block) => {
-    const type = textOf(block['type'])
-    if (type === 'thinking') return { type, thinking: textOf(block['thinking']), thinkingSignature: textOf(block['signature']) }
-    if (type === 'redacted_thinking') return { type: 'thinking', thinking: '', thinkingSignature: textOf(block['data']) }
-    // OpenAI's item of reasoning is not in the content, but this is what the content has of it.
-    if (type === 'reasoning') return { type: 'thinking', thinking: textOf(block['reasoning']), thinkingSignature: 'signed' }
-    return type === 'text' ? { type, text: textOf(block['text']) } : { type: /image|file|audio|video/.test(type) ? 'image' : type }
-  })
+  return (content as Fields[])
+    .filter((block) => !isCall(block))
+    .map((block) => {
+      const type = textOf(block['type'])
+      if (type === 'thinking') return { type, thinking: textOf(block['thinking']), thinkingSignature: textOf(block['signature']) }
+      if (type === 'redacted_thinking') return { type: 'thinking', thinking: '', thinkingSignature: textOf(block['data']) }
+      // OpenAI's item of reasoning is not in the content, but this is what the content has of it.
+      if (type === 'reasoning') return { type: 'thinking', thinking: textOf(block['reasoning']), thinkingSignature: 'signed' }
+      return type === 'text' ? { type, text: textOf(block['text']) } : { type: /image|file|audio|video/.test(type) ? 'image' : type }
+    })
 }
 
 /** True if a block is a call, or a piece of one that was streamed. `tool_calls` also has the calls. */
@@ -167,7 +160,10 @@ function edited(message: BaseMessage, edit: PartEdit): BaseMessage {
   if (message.getType() !== 'ai') return new HumanMessage({ ...fieldsOf(message), content: words as string })
   const answer = message as AIMessage
   const collapsed = argumentsBy(edit)
-  const calls = (answer.tool_calls ?? []).map((call, position) => ({ ...call, args: inOrderOf(call.args, (collapsed.get(position) ?? call.args) as typeof call.args) }))
+  const calls = (answer.tool_calls ?? []).map((call, position) => ({
+    ...call,
+    args: inOrderOf(call.args, (collapsed.get(position) ?? call.args) as typeof call.args),
+  }))
   const byId = new Map(calls.map((call, position) => [call.id, collapsed.has(position) ? call.args : undefined]))
   // Anthropic's calls are also in the content, and OpenAI's raw ones in `additional_kwargs`.
   const content = Array.isArray(words)

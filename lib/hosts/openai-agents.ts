@@ -62,7 +62,13 @@ export function contextFor(options: HostOptions): AgentsContext {
 function guardedTool(context: HostContext, one: FunctionTool<any, any, any>): FunctionTool<any, any, any> {
   if (one.outputSchema !== undefined) return one
   const invoke: typeof one.invoke = (run, input, details) =>
-    guarded<unknown>(context, { name: one.name, args: parsed(input), callId: details?.toolCall?.callId }, () => one.invoke(run, input, details), (refusal) => refusal, withDifference)
+    guarded<unknown>(
+      context,
+      { name: one.name, args: parsed(input), callId: details?.toolCall?.callId },
+      () => one.invoke(run, input, details),
+      (refusal) => refusal,
+      withDifference,
+    )
   return { ...one, invoke }
 }
 

@@ -32,7 +32,10 @@ interface Hooks {
   'experimental.session.compacting'(input: { sessionID: string }): Promise<void>
   'chat.params'(input: { sessionID: string; agent?: string; model: Fields }, output?: { options?: Fields }): Promise<void>
   'tool.execute.before'(input: { tool: string; sessionID: string; callID: string }, output: { args: unknown }): Promise<void>
-  'tool.execute.after'(input: { tool: string; sessionID: string; callID: string; args?: unknown }, output?: { output?: unknown; metadata?: unknown }): Promise<void>
+  'tool.execute.after'(
+    input: { tool: string; sessionID: string; callID: string; args?: unknown },
+    output?: { output?: unknown; metadata?: unknown },
+  ): Promise<void>
 }
 
 /** The AI SDK's packages whose requests can ask for drops. */
@@ -66,7 +69,10 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
     // A subagent is a session with a parent. If OpenCode does not answer, treat it as one without.
     const told = await client?.session.get({ path: { id: sessionID } }).catch(() => undefined)
     const parentID = told?.data?.parentID
-    return new HostContext(parentID === undefined ? own : { ...own, parent: await contextOf(parentID) }, opencodeShape((callId) => altered.has(callId)))
+    return new HostContext(
+      parentID === undefined ? own : { ...own, parent: await contextOf(parentID) },
+      opencodeShape((callId) => altered.has(callId)),
+    )
   }
   const { z } = await import('zod')
   return {

@@ -14,7 +14,10 @@ interface Turn {
 export function chatText(document: ObjectDocument): string {
   const turns = (document['turns'] ?? []) as Turn[]
   const objects = new Map(turns.flatMap(({ toolcall_ids: ids = [] }) => ids.flatMap((id) => callsOf(id).map((call) => [call, id] as const))))
-  const parts = turns.flatMap(({ user, assistant = [] }) => [...partsOf('user', user, objects), ...assistant.flatMap(({ content }) => partsOf('model', content, objects))])
+  const parts = turns.flatMap(({ user, assistant = [] }) => [
+    ...partsOf('user', user, objects),
+    ...assistant.flatMap(({ content }) => partsOf('model', content, objects)),
+  ])
   return parts.map((part) => `${part}\n`).join('\n')
 }
 

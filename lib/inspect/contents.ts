@@ -84,8 +84,7 @@ function typeOf(id: string): string {
 }
 
 function nameOf(document: Line): string | undefined {
-  if (document['type'] === 'toolcall')
-    return `${String(document['tool'])} ${subject(document['args']) || String(document['xt/id'])}`
+  if (document['type'] === 'toolcall') return `${String(document['tool'])} ${subject(document['args']) || String(document['xt/id'])}`
   const source = document['source'] as { path?: unknown } | null | undefined
   return typeof source?.path === 'string' ? source.path : undefined
 }

@@ -16,7 +16,9 @@ export function begin(store: string, sessions: readonly SessionSummary[]): strin
   const rows = sessions
     .map(({ id, turns, objects, lastWritten, folder = '', firstPrompt = '' }) => {
       // A folder breaks behind its slashes, and elsewhere only if it must.
-      const cells = [escape(folder).replaceAll('/', '/<wbr>'), escape(short(firstPrompt))].map((cell) => `<td style="white-space:normal;overflow-wrap:break-word">${cell}</td>`)
+      const cells = [escape(folder).replaceAll('/', '/<wbr>'), escape(short(firstPrompt))].map(
+        (cell) => `<td style="white-space:normal;overflow-wrap:break-word">${cell}</td>`,
+      )
       const name = names.get(id) ?? id
       return `<tr${name === id ? '' : ` id="${escape(name)}"`}><td><a href="#${escape(id)}" title="${escape(id)}">${escape(name)}</a></td>${cells.join('')}<td class="n">${turns}</td><td class="n">${objects}</td><td>${escape(when(lastWritten))}</td></tr>`
     })
@@ -31,10 +33,7 @@ export function begin(store: string, sessions: readonly SessionSummary[]): strin
 export const END = '</main></body></html>\n'
 
 /** One session, piece by piece: each object's history is in memory only while it is written. */
-export async function* sessionParts(
-  manager: ContextManager,
-  summaries: ReadonlyMap<string, ObjectSummary>,
-): AsyncGenerator<string> {
+export async function* sessionParts(manager: ContextManager, summaries: ReadonlyMap<string, ObjectSummary>): AsyncGenerator<string> {
   const session = manager.sessionId
   const sets = await manager.sessionSets()
   const chat = await manager.get(`chat:${session}`)
@@ -108,12 +107,9 @@ function contentOf({ document }: Version): string {
 function facts(document: ObjectDocument): string {
   const fields = ['xt/id', 'type', 'tool', 'status', 'char_count', 'source_hash', 'content_hash', 'identity_hash']
   const rows = fields.flatMap((name) =>
-    document[name] === undefined || document[name] === null
-      ? []
-      : [`<tr><td>${name}</td><td>${escape(String(document[name]))}</td></tr>`],
+    document[name] === undefined || document[name] === null ? [] : [`<tr><td>${name}</td><td>${escape(String(document[name]))}</td></tr>`],
   )
-  const args =
-    document['args'] === undefined ? '' : `<pre>${escape(cut(JSON.stringify(document['args'], null, 1)))}</pre>`
+  const args = document['args'] === undefined ? '' : `<pre>${escape(cut(JSON.stringify(document['args'], null, 1)))}</pre>`
   return `<div class="scroll"><table>${rows.join('')}</table></div>${args}`
 }
 
@@ -127,9 +123,7 @@ function title(document: ObjectDocument): string {
 function textIn(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
-  return content
-    .map((block: { type?: string; text?: string }) => (block.type === 'image' ? '[picture]' : (block.text ?? '')))
-    .join(' ')
+  return content.map((block: { type?: string; text?: string }) => (block.type === 'image' ? '[picture]' : (block.text ?? ''))).join(' ')
 }
 
 function short(text: string): string {
@@ -137,7 +131,5 @@ function short(text: string): string {
 }
 
 function cut(text: string): string {
-  return text.length > MAX_TEXT
-    ? `${text.slice(0, MAX_TEXT)}\n… ${text.length - MAX_TEXT} more characters are in the store`
-    : text
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}\n… ${text.length - MAX_TEXT} more characters are in the store` : text
 }

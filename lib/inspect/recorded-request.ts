@@ -98,7 +98,13 @@ async function outputsOf(manager: ContextManager, turns: readonly Turn[]): Promi
     if (document === null) continue
     const text = typeof document.content === 'string' ? document.content : ''
     for (const toolCallId of callsOf(id)) {
-      const message = { role: 'toolResult', toolCallId, toolName: String(document['tool'] ?? ''), content: [{ type: 'text', text }], isError: document['status'] === 'fail' }
+      const message = {
+        role: 'toolResult',
+        toolCallId,
+        toolName: String(document['tool'] ?? ''),
+        content: [{ type: 'text', text }],
+        isError: document['status'] === 'fail',
+      }
       outputs.set(toolCallId, message)
     }
   }

@@ -86,8 +86,7 @@ function branchTo(entries: ReadonlyMap<string, Line>, leaf: string | null): Line
 function project(branch: readonly Line[]): Message[] {
   const edits = new Map<string, { content: Message['content'] } | null>()
   for (const entry of branch) {
-    if (entry['type'] === 'context_edit')
-      edits.set(String(entry['targetId']), (entry['replacement'] ?? null) as { content: Message['content'] } | null)
+    if (entry['type'] === 'context_edit') edits.set(String(entry['targetId']), (entry['replacement'] ?? null) as { content: Message['content'] } | null)
   }
   const at = branch.findLastIndex((entry) => entry['type'] === 'compaction')
   const compaction = at < 0 ? undefined : branch[at]

@@ -103,13 +103,7 @@ async function search(store: LimitedStore, copies: readonly ContextManager[], qu
   return lines(found.slice(0, limit), 'no match')
 }
 
-async function show(
-  store: LimitedStore,
-  copies: readonly ContextManager[],
-  id: string,
-  range: string | undefined,
-  grep: string | undefined,
-): Promise<string> {
+async function show(store: LimitedStore, copies: readonly ContextManager[], id: string, range: string | undefined, grep: string | undefined): Promise<string> {
   const { document } = await find(store, copies, id)
   if (typeof document.content !== 'string') return 'this object has no text'
   if (range === undefined && grep === undefined) return cut(document.content)

@@ -30,7 +30,10 @@ export function askingForDrops(body: object): object | undefined {
 
 /** A value of the header `anthropic-beta` with the one that the field needs. */
 export function withBindingBeta(betas: string | undefined): string {
-  const list = (betas ?? '').split(',').map((one) => one.trim()).filter((one) => one !== '')
+  const list = (betas ?? '')
+    .split(',')
+    .map((one) => one.trim())
+    .filter((one) => one !== '')
   return [...new Set([...list, BINDING_BETA])].join(',')
 }
 

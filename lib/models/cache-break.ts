@@ -36,7 +36,11 @@ export function pauseCause(before: Pick<CachedCall, 'at'>, now: Pick<CachedCall,
   const idle = now.at - before.at
   if (idle <= (lifetimeMs ?? SHORTEST_LIFE_MS)) return []
   const passed = `${Math.round(idle / 60_000)} minutes had passed`
-  return [lifetimeMs === undefined ? `${passed}; providers drop a prompt after 5 to 60 minutes.` : `It had expired: ${passed}, and the provider keeps a prompt for ${lifetimeText(lifetimeMs)}.`]
+  return [
+    lifetimeMs === undefined
+      ? `${passed}; providers drop a prompt after 5 to 60 minutes.`
+      : `It had expired: ${passed}, and the provider keeps a prompt for ${lifetimeText(lifetimeMs)}.`,
+  ]
 }
 
 /** A lifetime in words. */

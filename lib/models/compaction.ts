@@ -45,7 +45,15 @@ export const INSTRUCTIONS = { first: 1_230, update: 1_680, turn: 1_000 } as cons
 
 /** Pi's rule in a window. A user who has switched it off compacts by hand when the window is full. */
 export function piCompaction(window: number, { enabled, reserveTokens, keepRecentTokens }: PiCompaction = PI_COMPACTION): CompactionRule {
-  return { window, limit: Math.max(0, window - (enabled ? reserveTokens : 0)), counts: 'request', keep: keepRecentTokens, stays: 'newest', asks: 'apart', summary: SUMMARY_TOKENS }
+  return {
+    window,
+    limit: Math.max(0, window - (enabled ? reserveTokens : 0)),
+    counts: 'request',
+    keep: keepRecentTokens,
+    stays: 'newest',
+    asks: 'apart',
+    summary: SUMMARY_TOKENS,
+  }
 }
 
 /** The rule of an agent behind the gateway, by its name in session IDs. One that is not known fills its window. */

@@ -5,15 +5,7 @@ export { brokenTokens, callsBack, modelCause, pauseCause } from './cache-break.t
 export type { CachedCall } from './cache-break.ts'
 export { CacheOdds, CALL_KINDS, LEAST_LOSS, noCounts, PAUSES, pauseOf } from './cache-odds.ts'
 export type { AnsweredCall, CacheCounts, CallKind, KeptLost, NextCall, Pause } from './cache-odds.ts'
-export {
-  compactionOf,
-  firstKept,
-  INSTRUCTIONS,
-  PI_COMPACTION,
-  piCompaction,
-  SUMMARIZED_RESULT,
-  SUMMARY_TOKENS,
-} from './compaction.ts'
+export { compactionOf, firstKept, INSTRUCTIONS, PI_COMPACTION, piCompaction, SUMMARIZED_RESULT, SUMMARY_TOKENS } from './compaction.ts'
 export type { CompactionRule, PiCompaction } from './compaction.ts'
 export { ConversationLifetimes, isAnthropicApi, LIFETIME_MS, LIFETIME_OPTIONS, LIFETIME_WRITE, slackOf } from './lifetime.ts'
 export type { Asked, CacheLifetime, Choice, Chosen, LifetimeMoment, LifetimeOption, Written } from './lifetime.ts'

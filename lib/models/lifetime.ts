@@ -118,7 +118,16 @@ export class ConversationLifetimes {
     const choice = this.#option === 'auto' ? this.#chosen(moment) : fixed(this.#option)
     const isHeadNew = this.#last?.choice.head !== choice.head
     this.#count(moment, choice)
-    this.#last = { at, choice, messages, prompt: this.#last?.prompt ?? 0, systemTokens: moment.systemTokens, isHeadNew, isHour: asked.conversation === '1h', pause: this.#pause }
+    this.#last = {
+      at,
+      choice,
+      messages,
+      prompt: this.#last?.prompt ?? 0,
+      systemTokens: moment.systemTokens,
+      isHeadNew,
+      isHour: asked.conversation === '1h',
+      pause: this.#pause,
+    }
     return choice
   }
 
@@ -190,10 +199,21 @@ export class ConversationLifetimes {
       if (last?.choice.head === '1h') return { ...last.choice }
       const mayBegin = gap !== undefined && gap > FIVE_MINUTES_MS && this.#pauses > 0 && HOUR_PREMIUM * systemTokens <= slackTokens
       return mayBegin
-        ? { head: '1h', conversation: '5m', hourUntil: 0, why: 'system and tools are kept for an hour since the first pause; the conversation for five minutes' }
+        ? {
+            head: '1h',
+            conversation: '5m',
+            hourUntil: 0,
+            why: 'system and tools are kept for an hour since the first pause; the conversation for five minutes',
+          }
         : { head: '5m', conversation: '5m', hourUntil: 0, why: 'five minutes, as the client asks' }
     }
-    if (!isBound) return { head: '1h', conversation: '5m', hourUntil: 0, why: 'system and tools are kept for an hour; the conversation, which rolls rewrite, for five minutes' }
+    if (!isBound)
+      return {
+        head: '1h',
+        conversation: '5m',
+        hourUntil: 0,
+        why: 'system and tools are kept for an hour; the conversation, which rolls rewrite, for five minutes',
+      }
     return this.#leading(last, gap, read)
   }
 
@@ -208,7 +228,12 @@ export class ConversationLifetimes {
     const isShort = this.#lead >= enough || (isLiving && last?.choice.conversation === '5m')
     if (!isShort) return { head: '1h', conversation: '1h', hourUntil: 0, why: 'an hour for all: on this model five minutes have not been cheaper so far' }
     const hourUntil = !isLiving ? 0 : last?.choice.conversation === '1h' ? last.messages : (last?.choice.hourUntil ?? 0)
-    return { head: '1h', conversation: '5m', hourUntil, why: 'system and tools are kept for an hour; the conversation for five minutes, which are cheaper so far' }
+    return {
+      head: '1h',
+      conversation: '5m',
+      hourUntil,
+      why: 'system and tools are kept for an hour; the conversation for five minutes, which are cheaper so far',
+    }
   }
 
   #hasExpired(at: number): boolean {

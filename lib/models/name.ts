@@ -39,7 +39,8 @@ export function readName(name: string): ModelName {
   const lower = name.toLowerCase().trim()
   const id = lower.slice(lower.lastIndexOf('/') + 1)
   const family = FAMILIES.find(([, words]) => words.test(id) || words.test(lower))?.[0]
-  const tier = family === 'claude' ? CLAUDE_TIERS.exec(id)?.[1] : family === 'gpt' ? /-(sol|terra|luna|astra|cyber|mini|nano|pro)(?:$|[^a-z])/.exec(id)?.[1] : undefined
+  const tier =
+    family === 'claude' ? CLAUDE_TIERS.exec(id)?.[1] : family === 'gpt' ? /-(sol|terra|luna|astra|cyber|mini|nano|pro)(?:$|[^a-z])/.exec(id)?.[1] : undefined
   return { family, id, tier, version: family === undefined ? undefined : versionOf(family, id) }
 }
 

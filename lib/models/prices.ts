@@ -93,7 +93,10 @@ export function callCost(prices: CataloguePrices, tokens: CallTokens): number {
 }
 
 /** The cost of written tokens, in the unit of the prices for a million: each by the lifetime that it was written with. */
-export function writeCost(prices: { input: number; cacheWrite: number }, { cacheWrite, cacheWriteHour = 0 }: Pick<CallTokens, 'cacheWrite' | 'cacheWriteHour'>): number {
+export function writeCost(
+  prices: { input: number; cacheWrite: number },
+  { cacheWrite, cacheWriteHour = 0 }: Pick<CallTokens, 'cacheWrite' | 'cacheWriteHour'>,
+): number {
   const hour = Math.min(cacheWrite, cacheWriteHour)
   return (cacheWrite - hour) * prices.cacheWrite + hour * HOUR_WRITE * prices.input
 }

@@ -63,12 +63,7 @@ export abstract class DrivenSession extends native.ContextManager {
    * are, or what has changed in them since. Null means: show the lines. `offset` is the first line, counted from 1, and
    * `limit` the number of lines. With `callId`, the ID of the tool call, its result counts as exactly this answer.
    */
-  override answerRead(
-    path: string,
-    offset?: number | null,
-    limit?: number | null,
-    callId?: string | null,
-  ): Promise<string | undefined | null> {
+  override answerRead(path: string, offset?: number | null, limit?: number | null, callId?: string | null): Promise<string | undefined | null> {
     return calling(() => super.answerRead(path, offset, limit, callId))
   }
 

@@ -46,4 +46,3 @@ export type ErrorCode =
 
 /** A file's content: text, or its bytes. */
 export type Content = string | Uint8Array
-

@@ -69,10 +69,19 @@ export class CacheLifetimes {
   /** A body in Anthropic's format with the lifetimes that are chosen for it; the same object if it stays as it is. */
   applied<T>(body: T, { url, paysByToken, model, isNew, systemTokens, savedTokens = 0, at = Date.now(), warmedAt }: CachedRequest): T {
     this.#isAsked = false
-    if (this.#option === 'client' || (this.#option === 'auto' && !paysByToken) || !URL.canParse(url) || !isAnthropicApi(new URL(url)) || !isFields(body)) return body
+    if (this.#option === 'client' || (this.#option === 'auto' && !paysByToken) || !URL.canParse(url) || !isAnthropicApi(new URL(url)) || !isFields(body))
+      return body
     if (warmedAt !== undefined) this.#rule.refreshed(warmedAt)
     const { input, cacheRead, binding } = model
-    const moment = { at, asked: askedIn(body), isNew, isBound: binding === 'drops' || binding === 'refuses', systemTokens, read: input > 0 ? cacheRead / input : 0.1, slackTokens: slackOf({ billed: 0, plain: savedTokens }) }
+    const moment = {
+      at,
+      asked: askedIn(body),
+      isNew,
+      isBound: binding === 'drops' || binding === 'refuses',
+      systemTokens,
+      read: input > 0 ? cacheRead / input : 0.1,
+      slackTokens: slackOf({ billed: 0, plain: savedTokens }),
+    }
     const messages = body['messages']
     const choice = this.#rule.next(moment, Array.isArray(messages) ? messages.length : 0)
     this.#isAsked = choice !== undefined

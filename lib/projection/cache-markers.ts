@@ -27,9 +27,18 @@ export function withLifetimes(body: Fields, choice: Choice): Fields | undefined 
 /** The edit that makes a body ask for other lifetimes; undefined if it asks for these. */
 export function lifetimeEdit(body: Fields, { head, conversation, hourUntil }: Choice): JsonEdit | undefined {
   const fields: Record<string, JsonEdit> = {}
-  for (const name of ['tools', 'system']) set(fields, name, listEdit(body[name], (block) => markerEdit(block, head)))
+  for (const name of ['tools', 'system'])
+    set(
+      fields,
+      name,
+      listEdit(body[name], (block) => markerEdit(block, head)),
+    )
   const tail = head === '5m' ? '5m' : conversation
-  set(fields, 'messages', listEdit(body['messages'], (message, at) => messageEdit(message, tail === '5m' && head === '1h' && at < hourUntil ? '1h' : tail)))
+  set(
+    fields,
+    'messages',
+    listEdit(body['messages'], (message, at) => messageEdit(message, tail === '5m' && head === '1h' && at < hourUntil ? '1h' : tail)),
+  )
   set(fields, 'cache_control', ttlEdit(body['cache_control'], tail))
   return Object.keys(fields).length === 0 ? undefined : { fields }
 }

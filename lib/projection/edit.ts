@@ -42,7 +42,8 @@ export function editOf(before: unknown, after: unknown): JsonEdit | undefined {
  */
 export function itemsOf(before: readonly unknown[], after: readonly unknown[]): EditedItem[] {
   const places = new Map(before.map((value, at) => [value, at]))
-  const placeIn = (value: unknown): number | undefined => (typeof value === 'object' && value !== null ? (places.get(value) ?? places.get(originOf(value) ?? NOWHERE)) : undefined)
+  const placeIn = (value: unknown): number | undefined =>
+    typeof value === 'object' && value !== null ? (places.get(value) ?? places.get(originOf(value) ?? NOWHERE)) : undefined
   const limits = new Array<number>(after.length)
   for (let n = after.length - 1, limit = before.length; n >= 0; n -= 1) {
     limits[n] = limit

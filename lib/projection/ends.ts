@@ -87,7 +87,11 @@ class Ends {
   }
 
   /** The longest known answer that begins at an index and is wanted, and its size in messages. */
-  #longestAt(messages: readonly (readonly string[])[], from: number, isWanted: (one: Known, size: number) => boolean): { place: number; size: number } | undefined {
+  #longestAt(
+    messages: readonly (readonly string[])[],
+    from: number,
+    isWanted: (one: Known, size: number) => boolean,
+  ): { place: number; size: number } | undefined {
     const ends = new Map<number, number>()
     let length = 0
     for (let at = from; at < messages.length; at += 1) ends.set((length += messages[at]?.length ?? 0), at + 1 - from)

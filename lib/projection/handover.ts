@@ -27,12 +27,7 @@ export async function adoptNamed(prompts: readonly object[], done: Set<string>, 
  * Adds an object of the parent's session to the child's, so that the child's model can bring it back. It is the same
  * object, not a copy. Returns its ID, or undefined if the parent does not have the object or may no longer show it.
  */
-async function adopt(
-  child: ContextManager,
-  parent: ContextManager,
-  projection: Projection,
-  name: string,
-): Promise<string | undefined> {
+async function adopt(child: ContextManager, parent: ContextManager, projection: Projection, name: string): Promise<string | undefined> {
   const document = await parent.get(name)
   if (document === null) return undefined
   const id = document['xt/id']

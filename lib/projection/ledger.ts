@@ -118,7 +118,11 @@ export class HostMessages {
       this.#values.push(value)
       return undefined
     }
-    if (Array.isArray(value)) return this.#interned(undefined, value.map((one) => this.#structureOf(one)))
+    if (Array.isArray(value))
+      return this.#interned(
+        undefined,
+        value.map((one) => this.#structureOf(one)),
+      )
     if (Object.getPrototypeOf(value) !== Object.prototype && opaque(value) !== undefined) {
       this.#values.push(keep(value))
       return OPAQUE

@@ -48,7 +48,13 @@ export async function standingOf(manager: ContextManager, message: EngineMessage
  * True if a call was recorded once more because the host has changed its arguments. `now` are those that the calls with
  * this ID and this output have in the conversation; a host may have recorded a call with others than the model gave.
  */
-export async function isReplaced(manager: ContextManager, document: ObjectDocument, callId: string, text: string, now: readonly (object | undefined)[]): Promise<boolean> {
+export async function isReplaced(
+  manager: ContextManager,
+  document: ObjectDocument,
+  callId: string,
+  text: string,
+  now: readonly (object | undefined)[],
+): Promise<boolean> {
   for (const args of now) if (args === undefined || (await hasArguments(manager, document, args))) return false
   const index = new Set((await manager.sessionSets()).sessionIndex)
   for await (const other of objectsOf(manager, callId, index)) {

@@ -37,4 +37,15 @@ const BASE64 = /^(?:data:[^,]{0,200},)?[\w+/=-]{1000}/
 const LINKS: ReadonlySet<string> = new Set(['file_id', 'fileUri'])
 
 /** Fields that say what a block is. The model does not read them. */
-const UNSHOWN: ReadonlySet<string> = new Set(['type', 'id', 'tool_use_id', 'call_id', 'cache_control', 'signature', 'thoughtSignature', 'status', 'media_type', 'mimeType'])
+const UNSHOWN: ReadonlySet<string> = new Set([
+  'type',
+  'id',
+  'tool_use_id',
+  'call_id',
+  'cache_control',
+  'signature',
+  'thoughtSignature',
+  'status',
+  'media_type',
+  'mimeType',
+])

@@ -89,5 +89,7 @@ export interface ProjectionOptions {
 export function checkedSession(manager: ContextManager): ContextManager {
   const { advance, resync } = (manager ?? {}) as Partial<Record<'advance' | 'resync', unknown>>
   if (typeof advance === 'function' && typeof resync === 'function') return manager
-  throw invalid(`a projection needs a session that ContextManager.open of pi-context-manager has opened, not ${shown(manager)}; the class of pi-context-manager/storage is another one`)
+  throw invalid(
+    `a projection needs a session that ContextManager.open of pi-context-manager has opened, not ${shown(manager)}; the class of pi-context-manager/storage is another one`,
+  )
 }

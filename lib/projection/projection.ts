@@ -200,7 +200,10 @@ export class Projection {
       this.#sentMs = this.#now()
       this.#lastModel = model
       if (!follows) {
-        this.#reasoning.rebuilt(this.#table.units.flatMap(({ raw }) => raw), messages)
+        this.#reasoning.rebuilt(
+          this.#table.units.flatMap(({ raw }) => raw),
+          messages,
+        )
         await this.#withdraw(old, pass.reworded)
       }
       if (plan.receipt !== undefined) onRoll?.(plan.receipt)
@@ -299,7 +302,13 @@ export class Projection {
       (pass.wasCertain ? undisturbed(old, units, seen) : undefined) ??
       (isCut ? await this.#boundary.behind(units.slice(0, same), old.units.slice(same)) : undefined) ??
       (await this.#boundary.of(units, seen, isFirst ? record : undefined))
-    const changed = this.#results.changed(await changedCalls(this.#manager, units.filter((unit) => !seen.has(unit)), isFirst))
+    const changed = this.#results.changed(
+      await changedCalls(
+        this.#manager,
+        units.filter((unit) => !seen.has(unit)),
+        isFirst,
+      ),
+    )
     const { reworded, unknown } = await this.#boundary.unrecorded(units, seen, boundary, changed)
     pass.reworded = reworded
     const isAsRecorded = reworded.size === 0 && unknown.size === 0
@@ -307,7 +316,8 @@ export class Projection {
     pass.isChanged = isFirst && units.slice(0, boundary).reduce((count, { raw }) => count + raw.length, 0) > sentMessages
     const sentMs = boundary <= same ? this.#sentMs : boundary > 0 && !pass.isChanged ? lastMs : undefined
     if (isAsRecorded && sentMs !== undefined) pass.sentMs = sentMs
-    for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts)) if (reworded.has(part) || unknown.has(part)) await this.#results.record(part.message)
+    for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts))
+      if (reworded.has(part) || unknown.has(part)) await this.#results.record(part.message)
     pass.unsent = unsent(isFirst ? [] : units, seen, [...reworded, ...unknown])
     const known = units.slice(0, boundary)
     pass.places = placesBehind(units)
@@ -324,7 +334,11 @@ export class Projection {
   }
 
   /** Splits the conversation into units, and finds those that the table already has in the host's original wording. */
-  async #recognize(messages: readonly object[], shape: Shape | undefined, record: readonly TurnMessage[]): Promise<{ units: Unit[]; seen: Map<Unit, number>; same: number }> {
+  async #recognize(
+    messages: readonly object[],
+    shape: Shape | undefined,
+    record: readonly TurnMessage[],
+  ): Promise<{ units: Unit[]; seen: Map<Unit, number>; same: number }> {
     const old = this.#table
     const { units: same, next } = withSameCalls(old.follow(messages), old.units, messages)
     const seen = new Map<Unit, number>()
@@ -369,7 +383,17 @@ export class Projection {
     const { systemTokens, shortens, cacheKept } = this.#options
     const sentMs = (this.#sentMs === undefined && this.#pass?.isChanged !== true ? this.#options.sentMs : undefined) ?? this.#pass?.sentMs
     const model = this.#model()
-    return callOf(model, { moment, binding: this.#reasoning.binding(model), nowMs: this.#now(), systemTokens, shortens, sentMs, repeats: this.#mayHide(), place: placeOfNext(this.#pass), cacheKept: cacheKept?.({ isPrompt: moment.isPrompt }) })
+    return callOf(model, {
+      moment,
+      binding: this.#reasoning.binding(model),
+      nowMs: this.#now(),
+      systemTokens,
+      shortens,
+      sentMs,
+      repeats: this.#mayHide(),
+      place: placeOfNext(this.#pass),
+      cacheKept: cacheKept?.({ isPrompt: moment.isPrompt }),
+    })
   }
 
   #model(): ProjectedModel {

@@ -104,7 +104,18 @@ export function isCopy(name: string): boolean {
 
 /** Returns what an answer says about its model and its format. */
 function routeOf(message: object): Route & { name?: string } {
-  const { role, type, api, provider, model, content, parts, info, encrypted_content: encrypted, response_metadata: metadata } = message as Record<string, unknown>
+  const {
+    role,
+    type,
+    api,
+    provider,
+    model,
+    content,
+    parts,
+    info,
+    encrypted_content: encrypted,
+    response_metadata: metadata,
+  } = message as Record<string, unknown>
   if (type === 'reasoning' && typeof encrypted === 'string') return { api: 'openai-responses' }
   if (role === 'assistant' && typeof api === 'string') return { api, provider: textOf(provider), name: textOf(model) }
   const { modelID, providerID } = isFields(info) ? info : {}

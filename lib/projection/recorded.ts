@@ -33,7 +33,12 @@ export async function recordOf(manager: ContextManager, txId?: number): Promise<
       ...turn.assistant.map(({ content }) => ({ role: 'assistant' as const, content: content ?? null, calls })),
     ]
   })
-  return inPieces(messages, ({ role, content, calls }) => ({ role, words: comparable(content), calls, ...(isErased(content) ? { isErased: true as const } : {}) }))
+  return inPieces(messages, ({ role, content, calls }) => ({
+    role,
+    words: comparable(content),
+    calls,
+    ...(isErased(content) ? { isErased: true as const } : {}),
+  }))
 }
 
 /** When the record was last written, which a process does with each request; undefined if that can't be read. */

@@ -62,14 +62,11 @@ function unknown(messages: readonly unknown[], at: number, shape?: Shape): Error
   const kind = (value: unknown): string => (value === null ? 'null' : Array.isArray(value) ? 'an array' : typeof value)
   const role = isFields(message) && typeof message['role'] === 'string' ? ` and the role "${message['role']}"` : ''
   const content = isFields(message) && 'content' in message ? `; its content is ${kind(message['content'])}` : ''
-  const what = isFields(message)
-    ? `has the fields ${Object.keys(message).slice(0, 8).join(', ') || '(none)'}${role}${content}`
-    : `is ${kind(message)}`
-  const wanted =
-    shape === undefined
-      ? `of a known shape (${SHAPES.map((one) => one.name).join(', ')})`
-      : `of the shape ${shape.name}, as those before it are`
-  return invalid(`message ${at} of ${messages.length} is not ${wanted}: it ${what}. It was not recorded; if the messages have one of these shapes, set it with the option "shape"`)
+  const what = isFields(message) ? `has the fields ${Object.keys(message).slice(0, 8).join(', ') || '(none)'}${role}${content}` : `is ${kind(message)}`
+  const wanted = shape === undefined ? `of a known shape (${SHAPES.map((one) => one.name).join(', ')})` : `of the shape ${shape.name}, as those before it are`
+  return invalid(
+    `message ${at} of ${messages.length} is not ${wanted}: it ${what}. It was not recorded; if the messages have one of these shapes, set it with the option "shape"`,
+  )
 }
 
 /** A call of a host, with its ID and the namespace that its tool is in. */

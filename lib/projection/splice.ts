@@ -45,7 +45,8 @@ function edited(text: string, span: Span, edit: JsonEdit): string {
     const one = edit.fields[field.name]
     if (one === null && Object.hasOwn(edit.fields, field.name)) continue
     // JSON.parse takes the last of several fields with one name.
-    if (one === undefined || one === null || !Object.hasOwn(edit.fields, field.name) || last.get(field.name) !== field) parts.push(text.slice(field.start, field.end))
+    if (one === undefined || one === null || !Object.hasOwn(edit.fields, field.name) || last.get(field.name) !== field)
+      parts.push(text.slice(field.start, field.end))
     else parts.push(text.slice(field.start, field.value.start) + edited(text, field.value, one))
   }
   for (const [name, one] of Object.entries(edit.fields)) {
@@ -103,7 +104,7 @@ function valueAt(text: string, start: number): Span {
     return { start, end: SCALAR.lastIndex }
   }
   let depth = 0
-  for (let at = start; ; ) {
+  for (let at = start; ;) {
     STRUCTURE.lastIndex = at
     STRUCTURE.exec(text)
     const place = STRUCTURE.lastIndex - 1

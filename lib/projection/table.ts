@@ -94,7 +94,11 @@ export class Table {
         if (next < messages.length && isEqual(notice, messages[next])) next += 1
       }
       const given = messages.slice(first, next)
-      this.#note(number, given, given.map((message) => contentOf(unit.shape, message)))
+      this.#note(
+        number,
+        given,
+        given.map((message) => contentOf(unit.shape, message)),
+      )
     }
     return { units: number, next }
   }
@@ -342,7 +346,17 @@ export function saidId(text: string): string {
 }
 
 /** Blocks that may be dropped together with their answer; the provider does not need them for the rest. */
-const LEAVING: ReadonlySet<string> = new Set(['text', 'thinking', 'toolCall', 'redacted_thinking', 'reasoning', 'step-start', 'step-finish', 'snapshot', 'patch'])
+const LEAVING: ReadonlySet<string> = new Set([
+  'text',
+  'thinking',
+  'toolCall',
+  'redacted_thinking',
+  'reasoning',
+  'step-start',
+  'step-finish',
+  'snapshot',
+  'patch',
+])
 
 /** Hexadecimal digits of such an ID. */
 const SAID_DIGITS = 11

@@ -78,7 +78,9 @@ function upTo(units: readonly Unit[], at: number): object[] {
  * The name of the place where a notice would come now: behind the last unit that is not the system's, and behind the notices that
  * are there already. `places` are the names behind all units, of which `fresh` are the last.
  */
-export function placeOfNext(now: { table: { units: readonly Unit[] }; fresh: readonly Unit[] | undefined; places: readonly string[] } | undefined): string | undefined {
+export function placeOfNext(
+  now: { table: { units: readonly Unit[] }; fresh: readonly Unit[] | undefined; places: readonly string[] } | undefined,
+): string | undefined {
   const { table: { units } = { units: [] }, fresh = [], places = [] } = now ?? {}
   const isLast = (unit: Unit): boolean => !isOfSystem(unit)
   const before = places.length - fresh.length
@@ -107,7 +109,12 @@ function textsAt(recorded: ReadonlyMap<string, string>, place: string): string[]
 export function placesBehind(units: readonly Unit[], before = ''): string[] {
   let place = before
   return units.map((unit) => {
-    if (!unit.isOurs) place = createHash('sha256').update(place).update(fingerprint(wordsOf(unit))).digest('base64url').slice(0, DIGITS)
+    if (!unit.isOurs)
+      place = createHash('sha256')
+        .update(place)
+        .update(fingerprint(wordsOf(unit)))
+        .digest('base64url')
+        .slice(0, DIGITS)
     return place
   })
 }

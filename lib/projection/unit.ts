@@ -45,7 +45,7 @@ export function* read(
   isOurs: (message: object) => boolean,
   sizeOf?: (messages: readonly object[]) => number,
 ): Generator<Unit> {
-  for (let at = from; at < messages.length; ) {
+  for (let at = from; at < messages.length;) {
     const first = messages[at] as object
     const isNotice = isOurs(first)
     const { size, parts } = isNotice ? { size: 1, parts: [noticeOf(shape, first)] } : reading(shape, messages, at, sizeOf)

@@ -34,14 +34,8 @@ export interface ReplayBlock {
 const IMAGE_UNITS = 4800
 
 /** Pi's sentence before and after a summary. */
-const SUMMARY = [
-  'The conversation history before this point was compacted into the following summary:\n\n<summary>\n',
-  '\n</summary>',
-]
-const BRANCH = [
-  'The following is a summary of a branch that this conversation came back from:\n\n<summary>\n',
-  '</summary>',
-]
+const SUMMARY = ['The conversation history before this point was compacted into the following summary:\n\n<summary>\n', '\n</summary>']
+const BRANCH = ['The following is a summary of a branch that this conversation came back from:\n\n<summary>\n', '</summary>']
 
 /** The system prompt and the tool declarations as one block of a known size. */
 export function systemBlock(text: string, units: number): ReplayBlock {
@@ -152,19 +146,14 @@ function resultBlock(message: Message, key: string, calls: Calls): ReplayBlock {
   const texts = blocks.flatMap((block) => (block.type === 'text' ? [block.text ?? ''] : []))
   const images = blocks.filter((block) => block.type === 'image').length
   const block: ReplayBlock = {
-    bytes: JSON.stringify([
-      'user',
-      { type: 'tool_result', id: message.toolCallId, content: message.content, error: message.isError === true },
-    ]),
+    bytes: JSON.stringify(['user', { type: 'tool_result', id: message.toolCallId, content: message.content, error: message.isError === true }]),
     units: texts.reduce((sum, text) => sum + text.length, 0) + images * IMAGE_UNITS,
     label: message.toolName ?? call?.name ?? 'unknown',
     texts: texts.map(withoutLineNumbers),
     key,
     run: 'results',
   }
-  return call?.name === 'read' && call.path !== undefined
-    ? { ...block, path: call.path, output: texts.join('\n') }
-    : block
+  return call?.name === 'read' && call.path !== undefined ? { ...block, path: call.path, output: texts.join('\n') } : block
 }
 
 function stringsIn(value: unknown): string[] {

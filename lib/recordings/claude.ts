@@ -161,7 +161,12 @@ class Transcript {
     yield* this.#answered()
     if (this.#lastKey !== undefined) this.#keys.set(String(line['uuid']), this.#lastKey)
     const { content } = line['message'] as { content?: unknown }
-    const summary = typeof content === 'string' ? content : blocksOf(content).map(({ text }) => textOf(text)).join('\n')
+    const summary =
+      typeof content === 'string'
+        ? content
+        : blocksOf(content)
+            .map(({ text }) => textOf(text))
+            .join('\n')
     this.#compactions.set(String(line['uuid']), { summary, before: this.#path.length })
     yield { kind: 'compaction', summary, firstKept: undefined, at: this.#at }
   }

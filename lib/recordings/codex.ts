@@ -77,7 +77,7 @@ class Rollout {
   #model = 'unknown'
   #at = 0
   #count = 0
-  #open: OpenAnswer | undefined
+  #open: OpenAnswer | undefined;
 
   *take(line: Fields): Generator<Step> {
     const before = this.#at

@@ -41,9 +41,7 @@ export class Files {
         return typeof content === 'string' ? this.#written(call.path, content) : this.#forget(call.path)
       }
       case 'edit': {
-        const content =
-          entry.file?.content ??
-          edited(this.#contents.get(call.path), replacementsOf(call.args), call.args['replace_all'] === true)
+        const content = entry.file?.content ?? edited(this.#contents.get(call.path), replacementsOf(call.args), call.args['replace_all'] === true)
         return content === undefined ? this.#forget(call.path) : this.#written(call.path, content)
       }
       default:

@@ -61,7 +61,10 @@ export class GeminiRecording extends Recording {
 }
 
 /** An event of a session: a message came, or earlier ones left. */
-type Event = { message: string } | { kept: readonly string[]; /** Of them, those that bring results once more. */ again?: ReadonlySet<string> } | { summary: string; from: string | undefined }
+type Event =
+  | { message: string }
+  | { kept: readonly string[]; /** Of them, those that bring results once more. */ again?: ReadonlySet<string> }
+  | { summary: string; from: string | undefined }
 
 class Session {
   /** The messages by ID, in their last form. */
@@ -91,8 +94,8 @@ class Session {
           yield { kind: 'message', entry }
         }
         yield { kind: 'branch', keys: event.kept.flatMap(keysOf), at }
-      }
-      else if ('summary' in event) yield { kind: 'compaction', summary: event.summary, firstKept: event.from === undefined ? undefined : keysOf(event.from)[0], at }
+      } else if ('summary' in event)
+        yield { kind: 'compaction', summary: event.summary, firstKept: event.from === undefined ? undefined : keysOf(event.from)[0], at }
       else {
         const own = entriesOf(this.#messages.get(event.message) as Fields, at, skipped)
         entries.set(event.message, own)
@@ -202,7 +205,10 @@ function answerOf(key: string, message: Fields, asked: number, at: number): Reco
   const usage = usageOf(message['tokens'])
   const model = textOf(message['model'])
   const results: RecordedEntry[] = []
-  const content: ContentBlock[] = thoughts.map((one) => ({ type: 'thinking', thinking: [textOf(one['subject']), textOf(one['description'])].filter((text) => text !== '').join('\n') }))
+  const content: ContentBlock[] = thoughts.map((one) => ({
+    type: 'thinking',
+    thinking: [textOf(one['subject']), textOf(one['description'])].filter((text) => text !== '').join('\n'),
+  }))
   content.push(...blocksOf(message['content']))
   // Answers that the program itself has written were not paid for.
   if (model === '' && usage === undefined && calls.length === 0) return content.length === 0 ? [] : [{ key, message: { role: 'custom', content }, at }]
@@ -210,10 +216,23 @@ function answerOf(key: string, message: Fields, asked: number, at: number): Reco
     const id = textOf(call['id']) || `${key}-call-${index}`
     const [name, args] = piCall(textOf(call['name']), isFields(call['args']) ? call['args'] : {})
     content.push({ type: 'toolCall', id, name, arguments: args })
-    const result: Message = { role: 'toolResult', toolCallId: id, toolName: name, content: resultOf(call['result']), isError: call['status'] === 'error' || call['status'] === 'cancelled' }
+    const result: Message = {
+      role: 'toolResult',
+      toolCallId: id,
+      toolName: name,
+      content: resultOf(call['result']),
+      isError: call['status'] === 'error' || call['status'] === 'cancelled',
+    }
     results.push({ key: `${key}-${id}`, message: result, at: Math.max(at, timeOf(call['timestamp'])) })
   }
-  const answer: Message = { role: 'assistant', content, provider: 'google', model: model || 'unknown', stopReason: calls.length > 0 ? 'toolUse' : 'stop', ...(usage !== undefined && { usage }) }
+  const answer: Message = {
+    role: 'assistant',
+    content,
+    provider: 'google',
+    model: model || 'unknown',
+    stopReason: calls.length > 0 ? 'toolUse' : 'stop',
+    ...(usage !== undefined && { usage }),
+  }
   return [{ key, message: answer, at: asked, names: [key] }, ...results]
 }
 
@@ -239,7 +258,9 @@ function resultOf(result: unknown): ContentBlock[] {
 }
 
 function textIn(content: unknown): string {
-  return resultOf(content).map(({ text = '' }) => text).join('\n')
+  return resultOf(content)
+    .map(({ text = '' }) => text)
+    .join('\n')
 }
 
 /** A list of parts from one, from several, or from a text. */
@@ -252,7 +273,13 @@ function partsOf(content: unknown): Fields[] {
 function usageOf(tokens: unknown): RecordedUsage | undefined {
   if (!isFields(tokens)) return undefined
   const sum = (one: unknown, other: unknown): unknown => (typeof other === 'number' && typeof one === 'number' ? one + other : one)
-  return soundUsage({ input: sum(tokens['input'], tokens['tool']), output: sum(tokens['output'], tokens['thoughts']), cacheRead: tokens['cached'], cacheWrite: undefined, isWhole: true })
+  return soundUsage({
+    input: sum(tokens['input'], tokens['tool']),
+    output: sum(tokens['output'], tokens['thoughts']),
+    cacheRead: tokens['cached'],
+    cacheWrite: undefined,
+    isWhole: true,
+  })
 }
 
 function timeOf(noted: unknown): number {

@@ -11,15 +11,4 @@ export type { Charged, PaidCall } from './paid.ts'
 export { knownPrices, mended, promptCost, ratioPrices } from './prices.ts'
 export type { Prices } from './prices.ts'
 export { callsOf, isCall, isSent, keysShown, LeftOut, modelOf, NotReplayable, programTitle, Recording, textOf } from './recording.ts'
-export type {
-  BranchStep,
-  ContentBlock,
-  EditStep,
-  Format,
-  Message,
-  Problem,
-  RecordedEntry,
-  RecordedUsage,
-  Saved,
-  Step,
-} from './recording.ts'
+export type { BranchStep, ContentBlock, EditStep, Format, Message, Problem, RecordedEntry, RecordedUsage, Saved, Step } from './recording.ts'

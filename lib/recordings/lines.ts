@@ -17,10 +17,7 @@ interface JsonLine {
  * The lines of a file that are JSON objects. Others are reported and left out; a last line that a killed program left
  * half written gets its own message. Rejects with any file system error.
  */
-export async function* jsonLines(
-  file: string,
-  report: (problem: Problem) => void = () => {},
-): AsyncGenerator<JsonLine> {
+export async function* jsonLines(file: string, report: (problem: Problem) => void = () => {}): AsyncGenerator<JsonLine> {
   const stream = createReadStream(file, { highWaterMark: 1 << 18 })
   const packed = file.endsWith('.gz')
   const input = packed ? stream.pipe(createGunzip()) : stream
@@ -38,8 +35,7 @@ export async function* jsonLines(
   try {
     for await (const line of lines) {
       number += 1
-      if (bad !== undefined)
-        report({ file, line: bad, message: 'this line is not JSON; it is left out', fatal: false })
+      if (bad !== undefined) report({ file, line: bad, message: 'this line is not JSON; it is left out', fatal: false })
       bad = undefined
       if (line.trim() === '') continue
       const value = parsed(line)
@@ -68,9 +64,7 @@ function unpacked(error: Error): Error {
 function parsed(line: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(line)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined
   } catch {
     return undefined
   }

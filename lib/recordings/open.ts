@@ -131,7 +131,12 @@ export function idInName(name: string): string {
   const { session } = placeInDatabase(name) ?? {}
   if (session !== undefined) return session
   const stem = name.replace(/^.*[/\\]/, '').replace(/\.(?:jsonl|traj\.json|json)(?:\.gz)?$/, '')
-  return /([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/i.exec(stem)?.[1] ?? /^session-[\dT-]+-([0-9a-f]{8})$/.exec(stem)?.[1] ?? /_([^_]+)$/.exec(stem)?.[1] ?? stem
+  return (
+    /([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/i.exec(stem)?.[1] ??
+    /^session-[\dT-]+-([0-9a-f]{8})$/.exec(stem)?.[1] ??
+    /_([^_]+)$/.exec(stem)?.[1] ??
+    stem
+  )
 }
 
 async function isSessionFile(path: string, entry: Dirent): Promise<boolean> {

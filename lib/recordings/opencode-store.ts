@@ -31,7 +31,12 @@ export function placeInDatabase(path: string): { database: string; session: stri
 
 /** The paths of the sessions in a database, the newest first. Throws {@link NotReplayable}. */
 export function sessionsIn(database: string): string[] {
-  return reading(database, (opened) => opened.prepare('SELECT id FROM session ORDER BY time_updated DESC, id').all().map(({ id }) => `${database}#${String(id)}`))
+  return reading(database, (opened) =>
+    opened
+      .prepare('SELECT id FROM session ORDER BY time_updated DESC, id')
+      .all()
+      .map(({ id }) => `${database}#${String(id)}`),
+  )
 }
 
 /** A session in a database, in the form of an export. Throws {@link NotReplayable}. */
@@ -47,7 +52,13 @@ export function sessionIn({ database, session }: { database: string; session: st
     }
     const messages = opened.prepare('SELECT id, data FROM message WHERE session_id = ? ORDER BY id').all(session)
     return {
-      info: { id: found['id'], directory: found['directory'], title: found['title'], time: { created: found['time_created'] }, ...(found['parent_id'] !== null && { parentID: found['parent_id'] }) },
+      info: {
+        id: found['id'],
+        directory: found['directory'],
+        title: found['title'],
+        time: { created: found['time_created'] },
+        ...(found['parent_id'] !== null && { parentID: found['parent_id'] }),
+      },
       messages: messages.map(({ id, data }) => ({ info: { ...fieldsIn(data), id }, parts: parts.get(String(id)) ?? [] })),
     }
   })
@@ -83,7 +94,9 @@ function sqlite(): typeof import('node:sqlite') {
   try {
     return createRequire(import.meta.url)('node:sqlite') as typeof import('node:sqlite')
   } catch {
-    throw new NotReplayable(`OpenCode's database takes Node 22.13 or newer, and this is ${process.version}; "opencode export SESSION > session.json" writes a file that can be read`)
+    throw new NotReplayable(
+      `OpenCode's database takes Node 22.13 or newer, and this is ${process.version}; "opencode export SESSION > session.json" writes a file that can be read`,
+    )
   } finally {
     process.emitWarning = emitWarning
   }

@@ -145,7 +145,12 @@ function usageOf(tokens: unknown): RecordedUsage | undefined {
   if (!isFields(tokens)) return undefined
   const cache = isFields(tokens['cache']) ? tokens['cache'] : {}
   const output = numberOf(tokens['output']) + numberOf(tokens['reasoning'])
-  return soundUsage({ input: tokens['input'], output: tokens['output'] === undefined ? undefined : output, cacheRead: cache['read'], cacheWrite: cache['write'] })
+  return soundUsage({
+    input: tokens['input'],
+    output: tokens['output'] === undefined ? undefined : output,
+    cacheRead: cache['read'],
+    cacheWrite: cache['write'],
+  })
 }
 
 /** A call without a message in the conversation, if its tokens were counted. */

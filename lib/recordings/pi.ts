@@ -203,7 +203,10 @@ function pointAt(entry: Record<string, unknown>): { kind: 'managed' | 'off'; sav
   const onPlan = isPlanTokens(plan) ? { sent: plan.sent, without: plan.without } : undefined
   const isOff = !isAmount(saved) && off === true
   if (isOff && onPlan === undefined) return undefined
-  return { kind: isOff ? 'off' : 'managed', saved: { tokens: isAmount(saved) ? saved : 0, dollars: isAmount(dollars) ? dollars : 0, ...(onPlan !== undefined && { plan: onPlan }) } }
+  return {
+    kind: isOff ? 'off' : 'managed',
+    saved: { tokens: isAmount(saved) ? saved : 0, dollars: isAmount(dollars) ? dollars : 0, ...(onPlan !== undefined && { plan: onPlan }) },
+  }
 }
 
 function isPlanTokens(value: unknown): value is NonNullable<Saved['plan']> {
@@ -249,10 +252,7 @@ function withoutHeader(message: Message): Message {
 const CUT = /\n\n?\[(?:Showing lines|\d+ more lines|Line \d+ is|Output truncated|Truncated)[^\n]*\]\s*$/
 
 /** The file behind the result of a read that showed all of it. */
-function wholeRead(
-  message: Message,
-  args: Record<string, unknown> | undefined,
-): { path: string; content: string } | undefined {
+function wholeRead(message: Message, args: Record<string, unknown> | undefined): { path: string; content: string } | undefined {
   if (message.role !== 'toolResult' || message.toolName !== 'read' || message.isError === true) return undefined
   const path = args?.['path']
   if (typeof path !== 'string' || args?.['offset'] !== undefined || args?.['limit'] !== undefined) return undefined

@@ -89,7 +89,15 @@ export class Accounts {
  * What was paid for a session, as `usage` sums it up, and what would have been paid without the context manager: the same where it
  * did not run, else by its own account. On a plan at a flat rate the tokens of the prompts. Undefined where nothing is known.
  */
-export function billOf({ paid, isManaged, recordedSaved = 0, side, unit, plan, calls }: Pick<SessionReport, 'paid' | 'isManaged' | 'recordedSaved' | 'side' | 'unit' | 'plan' | 'calls'>): Savings | undefined {
+export function billOf({
+  paid,
+  isManaged,
+  recordedSaved = 0,
+  side,
+  unit,
+  plan,
+  calls,
+}: Pick<SessionReport, 'paid' | 'isManaged' | 'recordedSaved' | 'side' | 'unit' | 'plan' | 'calls'>): Savings | undefined {
   if (plan !== undefined && isOnPlan({ plan, calls, ...(side !== undefined && { side }) })) return { paid: plan.sent, without: plan.without }
   if (paid === undefined) return undefined
   const all = paid.cost + paid.answers

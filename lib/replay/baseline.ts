@@ -76,11 +76,7 @@ export function baselineOf(reports: readonly HeldSession[], options: string): Ba
 }
 
 /** Returns what is worse than in the baseline, one line each, and the sessions that it does not contain. */
-export function compare(
-  baseline: Baseline,
-  reports: readonly HeldSession[],
-  options: string,
-): { worse: string[]; unknown: string[] } {
+export function compare(baseline: Baseline, reports: readonly HeldSession[], options: string): { worse: string[]; unknown: string[] } {
   if (options !== baseline.options) {
     return {
       worse: [`the baseline was measured with "${baseline.options}", this run with "${options}"`],
@@ -116,7 +112,9 @@ export function compare(
     }
     const chosen = policies['chosen-lifetime']?.costVsPlain
     if (before.chosenVsPlain !== undefined && chosen !== undefined && !(chosen <= before.chosenVsPlain * (1 + TOLERANCE) + ROUNDING)) {
-      worse.push(`${name}: cost relative to what it cost without the context manager, with the lifetime chosen, ${chosen.toFixed(3)}, was ${before.chosenVsPlain.toFixed(3)}`)
+      worse.push(
+        `${name}: cost relative to what it cost without the context manager, with the lifetime chosen, ${chosen.toFixed(3)}, was ${before.chosenVsPlain.toFixed(3)}`,
+      )
     }
     if (now.compactions > before.compactions) {
       worse.push(`${name}: ${now.compactions} compactions, was ${before.compactions}`)

@@ -64,6 +64,10 @@ export class JsonWriter {
   /** Writes the part after the sessions. */
   end(summary: Summary, problems: readonly Problem[], leftOut: JsonReport['leftOut']): void {
     const rest = { summary, problems, leftOut }
-    this.#write(`\n],\n${Object.entries(rest).map(([name, value]) => `"${name}":${JSON.stringify(value)}`).join(',\n')}}\n`)
+    this.#write(
+      `\n],\n${Object.entries(rest)
+        .map(([name, value]) => `"${name}":${JSON.stringify(value)}`)
+        .join(',\n')}}\n`,
+    )
   }
 }

@@ -16,12 +16,19 @@ export interface Measures {
 }
 
 /** A session, or all of them: what its answers cost stands in one place or the other. */
-export type Measured = Pick<SessionReport, 'policies' | 'unit' | 'calls' | 'paid' | 'plan' | 'side' | 'regime'> | Pick<Summary, 'policies' | 'unit' | 'calls' | 'accounts' | 'sessions' | 'onPlan'>
+export type Measured =
+  | Pick<SessionReport, 'policies' | 'unit' | 'calls' | 'paid' | 'plan' | 'side' | 'regime'>
+  | Pick<Summary, 'policies' | 'unit' | 'calls' | 'accounts' | 'sessions' | 'onPlan'>
 
 /** The rows for the policies that were replayed. */
 export function measuresOf(measured: Measured): Measures {
   const { policies, unit, calls } = measured
-  const answers = 'accounts' in measured ? (measured.accounts ?? []).reduce((sum, account) => sum + account.answers, 0) : 'paid' in measured ? (measured.paid?.answers ?? 0) : 0
+  const answers =
+    'accounts' in measured
+      ? (measured.accounts ?? []).reduce((sum, account) => sum + account.answers, 0)
+      : 'paid' in measured
+        ? (measured.paid?.answers ?? 0)
+        : 0
   // On a plan, tokens and room in the window say more than list prices, which were not paid.
   const isPlan = 'sessions' in measured ? measured.onPlan === measured.sessions : isOnPlan(measured)
   const window = 'regime' in measured ? measured.regime.window : undefined
@@ -44,11 +51,15 @@ export function measuresOf(measured: Measured): Measures {
     row('share of the tokens read from the cache', ({ cacheHit }) => cacheHit.toFixed(3)),
     row('tokens sent', ({ tokensSent }) => tokens(tokensSent)),
     row('tokens of the largest request', ({ peakTokens }) => tokens(peakTokens)),
-    ...(isPlan && window !== undefined ? [row(`least room in the window of ${tokens(window)}`, ({ peakTokens }) => tokens(Math.max(0, window - peakTokens)))] : []),
+    ...(isPlan && window !== undefined
+      ? [row(`least room in the window of ${tokens(window)}`, ({ peakTokens }) => tokens(Math.max(0, window - peakTokens)))]
+      : []),
     ...(over ? [row('requests larger than the window (would fail)', ({ overWindow }) => String(overWindow))] : []),
     row('summaries in place of messages', ({ compactions }) => String(compactions)),
     row('rolls (old text replaced by references)', ({ rolls }) => String(rolls)),
-    ...(lost ? [row('steps of reasoning lost to rolls (in a running turn)', lostOf), row('requests that a strict provider refuses', ({ refused }) => String(refused))] : []),
+    ...(lost
+      ? [row('steps of reasoning lost to rolls (in a running turn)', lostOf), row('requests that a strict provider refuses', ({ refused }) => String(refused))]
+      : []),
     row('files read again because an edit needs them', ({ rereads }) => String(rereads)),
     row('reads answered without repeating the text', ({ answeredReads }) => String(answeredReads)),
     { label: 'hidden text that was used, per 100 answers:', cells: [] },

@@ -17,10 +17,13 @@ const MAX_LEFT_OUT = 5
 
 /** The parts that were left out on purpose, as lines for people. */
 export function leftOutLines(files: JsonReport['leftOut'], { leftOut, calls, planCalls = 0 }: Pick<Summary, 'leftOut' | 'calls' | 'planCalls'>): string[] {
-  const lines = files.slice(0, MAX_LEFT_OUT).map(({ file, message, calls: own = 0, cost = 0 }) => `left out: ${file}: ${message}${own === 0 ? '' : ` (${paid({ calls: own, cost })})`}`)
+  const lines = files
+    .slice(0, MAX_LEFT_OUT)
+    .map(({ file, message, calls: own = 0, cost = 0 }) => `left out: ${file}: ${message}${own === 0 ? '' : ` (${paid({ calls: own, cost })})`}`)
   const more = files.slice(MAX_LEFT_OUT)
   const moreCalls = { calls: sumOf(more, (one) => one.calls), cost: sumOf(more, (one) => one.cost) }
-  const rest = more.length === 0 ? [] : [`left out: ${more.length} more such files (${moreCalls.calls === 0 ? '' : `${paid(moreCalls)}; `}all of them in --json)`]
+  const rest =
+    more.length === 0 ? [] : [`left out: ${more.length} more such files (${moreCalls.calls === 0 ? '' : `${paid(moreCalls)}; `}all of them in --json)`]
   const { repeated: again, doubtful } = leftOut ?? NOTHING
   const copies = {
     calls: again.calls + sumOf(files, ({ repeated }) => repeated?.calls),
@@ -33,7 +36,9 @@ export function leftOutLines(files: JsonReport['leftOut'], { leftOut, calls, pla
 export function regimeText({ from, cache, lifetimeMs, lifetime, window, losses }: RegimeReport): string {
   const kept = lifetime === undefined ? `${lifetimeMs / 60_000} minutes` : lifetime === 'mixed' ? 'five minutes and an hour, mixed' : lifetime
   const lost = losses.length === 0 ? '' : `, lost ${losses.length === 1 ? 'once' : `${losses.length} times`}`
-  return from === 'record' ? `on the recorded cache (${cache}, ${kept}${lost}), window of ${tokens(window)}` : `on an assumed cache (${cache}, ${lifetimeMs / 60_000} minutes), window of ${tokens(window)}`
+  return from === 'record'
+    ? `on the recorded cache (${cache}, ${kept}${lost}), window of ${tokens(window)}`
+    : `on an assumed cache (${cache}, ${lifetimeMs / 60_000} minutes), window of ${tokens(window)}`
 }
 
 /** Says what was paid outside the conversations, such as for subagents; undefined for nothing. */
@@ -50,13 +55,17 @@ export function repeatedLine({ calls, cost }: Paid): string[] {
 /** Says how many calls have counts that can't be right, as a line; none for none. */
 export function doubtsLine(doubtful: number, calls: number): string[] {
   if (doubtful === 0) return []
-  return [`${doubtful} of ${calls} calls ${doubtful === 1 ? 'has' : 'have'} token counts that are missing, negative, too large or contradict each other; what can't be true counts as 0`]
+  return [
+    `${doubtful} of ${calls} calls ${doubtful === 1 ? 'has' : 'have'} token counts that are missing, negative, too large or contradict each other; what can't be true counts as 0`,
+  ]
 }
 
 /** Says how many calls count although a plan paid for them, as a line; none for none. */
 function planLine(some: number, calls: number): string[] {
   if (some === 0) return []
-  return [`${some} of ${calls} calls ${some === 1 ? 'was' : 'were'} made on a plan at a flat rate, and ${some === 1 ? 'counts at its list price' : 'count at list prices'}: other calls of the same session were paid`]
+  return [
+    `${some} of ${calls} calls ${some === 1 ? 'was' : 'were'} made on a plan at a flat rate, and ${some === 1 ? 'counts at its list price' : 'count at list prices'}: other calls of the same session were paid`,
+  ]
 }
 
 /** Calls with what was paid for them; nothing is paid on a plan. */

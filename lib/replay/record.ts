@@ -92,7 +92,11 @@ export class CacheRecord {
   #read = 0
 
   /** Takes the next call; undefined for one without counts. `prices` are those of a million tokens of its model. */
-  take(usage: RecordedUsage | undefined, { at, isPrompt, model, isChanged, keptTokens }: Before, prices: { cacheRead: number; input: number; cacheWrite: number }): RecordedCall | undefined {
+  take(
+    usage: RecordedUsage | undefined,
+    { at, isPrompt, model, isChanged, keptTokens }: Before,
+    prices: { cacheRead: number; input: number; cacheWrite: number },
+  ): RecordedCall | undefined {
     const number = this.#calls
     this.#calls += 1
     if (usage === undefined || !(usage.input + usage.cacheRead + usage.cacheWrite > 0)) {

@@ -107,22 +107,11 @@ class Run {
     const cache = new BlockCache(regime.sized.factors)
     const lanes = await openLanes(options.policies, regime, setting, cache)
     const { vocabulary, unitsPerToken } = survey
-    const meter =
-      options.onlyCosts === true
-        ? undefined
-        : new Meter({ cwd, unitsPerToken, vocabulary, phrases: options.phrases, calls: cache.calls })
+    const meter = options.onlyCosts === true ? undefined : new Meter({ cwd, unitsPerToken, vocabulary, phrases: options.phrases, calls: cache.calls })
     return new Run(survey, options, regime, setting, cache, lanes, meter)
   }
 
-  private constructor(
-    survey: Survey,
-    options: ReplayOptions,
-    regime: Regime,
-    setting: Setting,
-    cache: BlockCache,
-    lanes: Lane[],
-    meter: Meter | undefined,
-  ) {
+  private constructor(survey: Survey, options: ReplayOptions, regime: Regime, setting: Setting, cache: BlockCache, lanes: Lane[], meter: Meter | undefined) {
     this.#survey = survey
     this.#options = options
     this.#regime = regime
@@ -361,7 +350,5 @@ class Run {
 }
 
 function proseOf(blocks: readonly ReplayBlock[]): ReplayBlock[] {
-  return blocks.filter(
-    ({ label }) => label === 'answer' || label === 'thinking' || label === 'user' || label === 'summary',
-  )
+  return blocks.filter(({ label }) => label === 'answer' || label === 'thinking' || label === 'user' || label === 'summary')
 }

@@ -134,7 +134,10 @@ export class ReplaySums {
 
   #leave({ side, repeated, doubtful = 0 }: SessionReport): void {
     const { side: allSide, repeated: allRepeated } = this.#leftOut
-    for (const [sum, one] of [[allSide, side], [allRepeated, repeated]] as const) {
+    for (const [sum, one] of [
+      [allSide, side],
+      [allRepeated, repeated],
+    ] as const) {
       sum.calls += one?.calls ?? 0
       sum.cost += one?.cost ?? 0
     }
@@ -179,7 +182,20 @@ export class ReplaySums {
     }
     const crossings = this.#crossings.sums
     const plans = { ...(this.#onPlan > 0 && { onPlan: this.#onPlan }), ...(this.#planCalls > 0 && { planCalls: this.#planCalls }) }
-    return { ...(crossings !== undefined && { crossings }), ...plans, sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', ...this.#period, policies, bySource: this.#bySource, accounts: this.#accounts.all, losses: this.#losses, leftOut: this.#leftOut, worst }
+    return {
+      ...(crossings !== undefined && { crossings }),
+      ...plans,
+      sessions: this.#sessions,
+      calls: this.#calls,
+      unit: this.#unit ?? 'USD',
+      ...this.#period,
+      policies,
+      bySource: this.#bySource,
+      accounts: this.#accounts.all,
+      losses: this.#losses,
+      leftOut: this.#leftOut,
+      worst,
+    }
   }
 }
 

@@ -69,7 +69,12 @@ const DEFAULT_SYSTEM_TOKENS = 3000
 export type ThroughGateway = (call: PaidCall) => NotedCall | undefined
 
 /** Reads a recording once. Calls under a name in `charged` are repeated ones; the names of the others are added. */
-export async function survey(recording: Recording, report: (problem: Problem) => void, charged: Charged = new Set(), throughGateway: ThroughGateway = () => undefined): Promise<Survey> {
+export async function survey(
+  recording: Recording,
+  report: (problem: Problem) => void,
+  charged: Charged = new Set(),
+  throughGateway: ThroughGateway = () => undefined,
+): Promise<Survey> {
   const points: Point[] = []
   const prices = new Map<string, Prices>()
   const models = new Map<string, number>()
@@ -93,7 +98,8 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
     const call = callIn(step, recording.file)
     const before = between.take(step)
     if (before !== undefined && call !== undefined) record.take(call.usage, { ...before, model: call.model }, NO_PRICES)
-    if (step.kind === 'compaction' && step.firstKept === undefined) sizes.summarized(step.summary, unitsOf(blocksOf({ key: '', message: { role: 'compactionSummary', summary: step.summary } }, calls)))
+    if (step.kind === 'compaction' && step.firstKept === undefined)
+      sizes.summarized(step.summary, unitsOf(blocksOf({ key: '', message: { role: 'compactionSummary', summary: step.summary } }, calls)))
     else if (step.kind === 'branch' || step.kind === 'compaction' || step.kind === 'edit') sizes.change()
     const isNew = call === undefined || isFirst(charged, call.names)
     if (call !== undefined && !isNew) repeatedCost += costOf(call) ?? 0
@@ -138,7 +144,25 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
     else prices.delete(model)
   }
   const byCalls = [...models].sort((left, right) => right[1] - left[1]).map(([model]) => model)
-  return { calls: count - repeated.size, repeated, record, sizes, repeatedCost, side, doubtful, ...fit(isThroughGateway ? points.slice(0, 1) : points), prices, models: byCalls, summaries, recordedTokens, vocabulary, isManaged, saved, isThroughGateway, ...(plan.sums.calls > 0 && { plan: plan.sums }) }
+  return {
+    calls: count - repeated.size,
+    repeated,
+    record,
+    sizes,
+    repeatedCost,
+    side,
+    doubtful,
+    ...fit(isThroughGateway ? points.slice(0, 1) : points),
+    prices,
+    models: byCalls,
+    summaries,
+    recordedTokens,
+    vocabulary,
+    isManaged,
+    saved,
+    isThroughGateway,
+    ...(plan.sums.calls > 0 && { plan: plan.sums }),
+  }
 }
 
 interface Point {

@@ -90,9 +90,13 @@ const PROJECT_CHARS = 10
 /** The sessions of each program, by what they save. */
 export function sessionsTable(rows: readonly Row[], paint: Paint, width = USUAL_WIDTH): string {
   const programs = [...new Set(rows.map(({ program }) => program))].sort()
-  const of = (one: Format, isManaged: boolean, isPlan: boolean): Row[] => rows.filter((row) => row.program === one && (row.isManaged === true) === isManaged && (row.unit === 'tokens') === isPlan)
+  const of = (one: Format, isManaged: boolean, isPlan: boolean): Row[] =>
+    rows.filter((row) => row.program === one && (row.isManaged === true) === isManaged && (row.unit === 'tokens') === isPlan)
   const parts = programs.flatMap((one) => [false, true].flatMap((isPlan) => [false, true].map((isManaged) => of(one, isManaged, isPlan))))
-  return parts.filter(({ length }) => length > 0).map((part) => programTable(part, paint, width)).join('\n\n')
+  return parts
+    .filter(({ length }) => length > 0)
+    .map((part) => programTable(part, paint, width))
+    .join('\n\n')
 }
 
 /** The sessions of one program, all of them with the context manager, or all without it, and all on a plan at a flat rate or none. */
@@ -109,14 +113,30 @@ function programTable(rows: readonly Row[], paint: Paint, width: number): string
     // An ID stays whole, because commands take it.
     (row.id === undefined ? undefined : ids.get(row.id)) ?? middleCut(row.name, room),
     String(row.calls),
-    ...(isManaged === true ? [money(row.own, row.unit), money(row.without, row.unit)] : [`${row.isAssumed === true ? '~' : ''}${money(row.without, row.unit)}`, money(row.own, row.unit)]),
+    ...(isManaged === true
+      ? [money(row.own, row.unit), money(row.without, row.unit)]
+      : [`${row.isAssumed === true ? '~' : ''}${money(row.without, row.unit)}`, money(row.own, row.unit)]),
     ...(hasChoice ? [row.chosen === undefined ? '' : money(row.chosen, row.unit)] : []),
     savingCell(row.without - row.own, (amount) => money(amount, row.unit)),
     row.without === 0 ? '-' : shareCell(row.own / row.without),
   ])
-  const heads = ['date', 'project', 'session', 'answers', unit === 'tokens' ? 'sent' : 'paid', isManaged === true ? 'without' : 'ours', ...(hasChoice ? ['chosen'] : []), 'saved', 'share']
+  const heads = [
+    'date',
+    'project',
+    'session',
+    'answers',
+    unit === 'tokens' ? 'sent' : 'paid',
+    isManaged === true ? 'without' : 'ours',
+    ...(hasChoice ? ['chosen'] : []),
+    'saved',
+    'share',
+  ]
   const [head = '', ...body] = fitted([heads, ...cells], width - INDENT.length, SPARE, { left: 3 }).map((line) => `${INDENT}${line}`)
-  return [`Sessions of ${programTitle(program)}${unit === 'tokens' ? ' on a plan at a flat rate,' : ''}${isManaged === true ? ' with pi-context-manager, by what it saved' : `${unit === 'tokens' ? '' : ','} by what they save`}`, paint.dim(head), ...body].join('\n')
+  return [
+    `Sessions of ${programTitle(program)}${unit === 'tokens' ? ' on a plan at a flat rate,' : ''}${isManaged === true ? ' with pi-context-manager, by what it saved' : `${unit === 'tokens' ? '' : ','} by what they save`}`,
+    paint.dim(head),
+    ...body,
+  ].join('\n')
 }
 
 /** Columns that a narrow terminal does without, the first one first. */
@@ -139,7 +159,8 @@ export function sessionTable(report: SessionReport, paint: Paint = PLAIN, width 
 export function summaryTable(summary: Summary, paint: Paint = PLAIN, width = USUAL_WIDTH): string {
   const side = sideNote(summary.leftOut?.side)
   const { sessions, onPlan = 0 } = summary
-  const plans = onPlan === 0 || onPlan === sessions ? '' : `; costs without those of ${onPlan === 1 ? 'one session' : `${onPlan} sessions`} on a plan at a flat rate`
+  const plans =
+    onPlan === 0 || onPlan === sessions ? '' : `; costs without those of ${onPlan === 1 ? 'one session' : `${onPlan} sessions`} on a plan at a flat rate`
   return `all ${sessions} sessions, ${summary.calls} answers${plans}${side === undefined ? '' : `; left out: ${side}`}\n${table(summary, paint, width)}`
 }
 
@@ -169,7 +190,16 @@ function table(measured: Measured, paint: Paint, width: number): string {
     parts.at(-1)?.push(at)
     used += needed
   }
-  return parts.map((part) => lines(part.map((at) => names[at] ?? ''), rows, part, paint)).join('\n\n')
+  return parts
+    .map((part) =>
+      lines(
+        part.map((at) => names[at] ?? ''),
+        rows,
+        part,
+        paint,
+      ),
+    )
+    .join('\n\n')
 }
 
 /** A row whose label takes at most `most` characters: of more lines, the last one has the cells. */

@@ -38,7 +38,14 @@ export function verdictOf(summary: Summary): Verdict | undefined {
   const leadingUnit = unitOf(leading, unit)
   const losses = leadingUnit === 'tokens' ? lossSentence(summary.losses) : lossSentence(summary.losses, (amount) => price(amount, unit))
   const { paid: now, without } = comparedBy(leading)
-  return { headline: headlineOf(leading, leadingUnit), cost, losses, window: crossingSentence(summary.crossings), fetch: fetched(own, calls, leading), saves: now < without }
+  return {
+    headline: headlineOf(leading, leadingUnit),
+    cost,
+    losses,
+    window: crossingSentence(summary.crossings),
+    fetch: fetched(own, calls, leading),
+    saves: now < without,
+  }
 }
 
 /** The unit of an amount: of costs as in a report, or tokens of prompts on a plan at a flat rate. */
@@ -57,7 +64,8 @@ export function unitOf(leading: readonly Account[], unit: SessionReport['unit'])
 
 /** The two figures that accounts of one unit compare: what was or would have been paid with the context manager, and without it. */
 export function comparedBy(accounts: readonly Account[]): Savings {
-  const of = ({ kind, paid, plain, own }: Account): Savings => (kind === 'managed' ? { paid: Number.isNaN(paid) ? own : paid, without: plain } : { paid: own, without: kind === 'paid' ? paid : plain })
+  const of = ({ kind, paid, plain, own }: Account): Savings =>
+    kind === 'managed' ? { paid: Number.isNaN(paid) ? own : paid, without: plain } : { paid: own, without: kind === 'paid' ? paid : plain }
   return accounts.map(of).reduce((sum, one) => ({ paid: sum.paid + one.paid, without: sum.without + one.without }), { paid: 0, without: 0 })
 }
 
@@ -66,7 +74,19 @@ function accountsBySource({ sessions, calls, bySource, from, to }: Summary, plai
   const period = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
   if (bySource === undefined) return [{ kind: 'assumed', programs: ['pi'], sessions, calls, paid: Number.NaN, uncounted: 0, answers: 0, plain, own, ...period }]
   const of = (kind: AccountKind, sums: OriginSums | undefined): Account[] =>
-    sums === undefined ? [] : [{ ...sums, kind, paid: sums.recorded, uncounted: 0, answers: 0, plain: kind === 'managed' && sums.recorded > 0 ? sums.recorded + sums.saved : sums.pi, isPlainPi: true }]
+    sums === undefined
+      ? []
+      : [
+          {
+            ...sums,
+            kind,
+            paid: sums.recorded,
+            uncounted: 0,
+            answers: 0,
+            plain: kind === 'managed' && sums.recorded > 0 ? sums.recorded + sums.saved : sums.pi,
+            isPlainPi: true,
+          },
+        ]
   return [...of('managed', bySource.managed), ...of('assumed', bySource.pi), ...of('assumed', bySource.other)]
 }
 
@@ -121,14 +141,18 @@ function costSentence(account: Account, unit: AmountUnit): string {
 
 /** The cost with the lifetime of the cache chosen, too, as the beginning of a next sentence; nothing where none can be chosen. */
 function chosenWords({ chosen }: Account, before: number, unit: AmountUnit): string {
-  return chosen === undefined || !(before > 0) ? '' : `. With the cache's lifetime chosen as well, it would be about ${price(chosen, unit)} (${difference(chosen / before)})`
+  return chosen === undefined || !(before > 0)
+    ? ''
+    : `. With the cache's lifetime chosen as well, it would be about ${price(chosen, unit)} (${difference(chosen / before)})`
 }
 
 const GATEWAY = 'through the gateway'
 
 /** The way in which these sessions get the context manager. */
 function wayOf(accounts: readonly Account[]): string {
-  return accounts.flatMap(({ programs }) => programs).every((program) => program === 'claude-code' || program === 'codex' || program === 'gemini-cli') ? GATEWAY : 'with pi-context-manager'
+  return accounts.flatMap(({ programs }) => programs).every((program) => program === 'claude-code' || program === 'codex' || program === 'gemini-cli')
+    ? GATEWAY
+    : 'with pi-context-manager'
 }
 
 function namesOf(accounts: readonly Account[]): string {

@@ -22,15 +22,40 @@ export function checkedOptions(options: OpenOptions): OpenOptions & NativeOption
 }
 
 const OPEN: Names<OpenOptions> = {
-  sessionId: true, cwd: true, store: true, home: true, systemPrompt: true, filesystemId: true, mounts: true, window: true,
-  stay: true, watch: true, watchUnmapped: true, detectDevices: true, redact: true, isNew: true, layout: true, model: true, shape: true,
+  sessionId: true,
+  cwd: true,
+  store: true,
+  home: true,
+  systemPrompt: true,
+  filesystemId: true,
+  mounts: true,
+  window: true,
+  stay: true,
+  watch: true,
+  watchUnmapped: true,
+  detectDevices: true,
+  redact: true,
+  isNew: true,
+  layout: true,
+  model: true,
+  shape: true,
 }
 const MOUNT: Names<MountMapping> = { agentPrefix: true, canonicalPrefix: true, filesystemId: true }
 const WINDOW: Names<WindowOptions> = { perTurn: true, turnsBack: true }
 const STAY: Names<StayOptions> = { thinking: true, calls: true, prose: true, weight: true, debtCap: true }
 const MODEL: Names<ProjectedModel> = {
-  input: true, cacheRead: true, cacheWrite: true, caches: true, contextWindow: true, cacheTtlMs: true, name: true, lookbackBlocks: true,
-  lookbackEndings: true, binding: true, textIsReasoning: true, tiers: true,
+  input: true,
+  cacheRead: true,
+  cacheWrite: true,
+  caches: true,
+  contextWindow: true,
+  cacheTtlMs: true,
+  name: true,
+  lookbackBlocks: true,
+  lookbackEndings: true,
+  binding: true,
+  textIsReasoning: true,
+  tiers: true,
 }
 
 /** Checks the options of `ContextManager.open`. Throws `INVALID_ARGUMENT`. */

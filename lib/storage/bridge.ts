@@ -8,13 +8,7 @@ import type { IFileSystem } from './types.ts'
 /** The part of the main entry point's `ContextManager` that the bridge needs. */
 export interface ToolcallStore {
   /** Records a toolcall and resolves with the object's ID: the one given, unless another object has it. */
-  recordToolcall(call: {
-    id: string
-    tool: string
-    args: object
-    content: string
-    status: 'ok' | 'fail'
-  }): Promise<string>
+  recordToolcall(call: { id: string; tool: string; args: object; content: string; status: 'ok' | 'fail' }): Promise<string>
   /** The current version of an object. */
   get(id: string): Promise<{ content?: string | null } | null>
   /** All current objects of a type. */
@@ -118,7 +112,10 @@ export function storeFileSystem(manager: ToolcallStore): IFileSystem {
       const objects = await manager.query({ type: 'toolcall' })
       const ids = new Set(objects.map((object) => object['xt/id']))
       const visible = [...ids].filter((id) => dirname(id) === directory && !ids.has(removalOf(id)))
-      const names = outputNames(visible.map((id) => basename(id)), false)
+      const names = outputNames(
+        visible.map((id) => basename(id)),
+        false,
+      )
       return [...names, ...[...held.keys()].filter((path) => dirname(path) === directory).map((path) => basename(path))]
     },
     async rename(from, to) {

@@ -11,11 +11,5 @@ export { type IndexedDirectory, indexContextDir, storeFileSystem, type ToolcallS
 export { describeCall } from './describe.ts'
 export { StorageError } from './error.ts'
 export type { StorageErrorCode } from './error.ts'
-export type {
-  ContextPointer,
-  IFileSystem,
-  Ranker,
-  StorageOptions,
-  StoredContext,
-} from './types.ts'
+export type { ContextPointer, IFileSystem, Ranker, StorageOptions, StoredContext } from './types.ts'
 export { ContextManager } from './storage.ts'

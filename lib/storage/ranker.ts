@@ -8,12 +8,7 @@ export type Ranking = { filepaths: string[] } | { reason: string }
  * Asks a ranker, for at most `timeoutMs` milliseconds. Unknown and repeated paths are dropped from its answer; an
  * answer with only unknown paths counts as none. An empty answer means that nothing is relevant.
  */
-export async function askRanker(
-  ranker: Ranker,
-  query: string,
-  pointers: readonly ContextPointer[],
-  timeoutMs: number,
-): Promise<Ranking> {
+export async function askRanker(ranker: Ranker, query: string, pointers: readonly ContextPointer[], timeoutMs: number): Promise<Ranking> {
   const controller = new AbortController()
   let timer: NodeJS.Timeout | undefined
   const slow = new Promise<Ranking>((resolve) => {

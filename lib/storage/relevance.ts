@@ -66,7 +66,9 @@ function fold(text: string): string {
   // Letter by letter, because a word's case must not depend on its neighbours; upper case first, so that letters with
   // several lower-case forms meet.
   const upper = Array.from(wellFormed(text).normalize('NFKC'), (letter) => letter.toUpperCase()).join('')
-  return Array.from(upper, (letter) => letter.toLowerCase()).join('').normalize('NFKC')
+  return Array.from(upper, (letter) => letter.toLowerCase())
+    .join('')
+    .normalize('NFKC')
 }
 
 /** Positions of the scores above 0, the highest first, equal ones in their order. */

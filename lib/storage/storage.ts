@@ -74,13 +74,7 @@ export class ContextManager {
    * @param taskId Groups outputs for {@link getPointersForTask}.
    * @param queryId Groups outputs for {@link getPointersForQuery}; see {@link hashQuery}.
    */
-  async saveContext(
-    toolName: string,
-    args: Record<string, unknown>,
-    result: unknown,
-    taskId?: number,
-    queryId?: string,
-  ): Promise<string> {
+  async saveContext(toolName: string, args: Record<string, unknown>, result: unknown, taskId?: number, queryId?: string): Promise<string> {
     this.#checkOpen()
     expect(typeof toolName === 'string', "the tool's name must be a string")
     expect(taskId === undefined || Number.isFinite(taskId), 'taskId must be a number or absent')
@@ -292,7 +286,11 @@ export class ContextManager {
     for (let i = 0; i < pointers.length; i += 1) {
       const place = this.#places.get(pointers[i]!)
       // Pointers of another instance, from earlier, or made by hand, are in no index.
-      if (place === undefined) return rank(query, pointers.map(({ toolDescription }) => toolDescription))
+      if (place === undefined)
+        return rank(
+          query,
+          pointers.map(({ toolDescription }) => toolDescription),
+        )
       places[i] = place
     }
     return this.#index.rank(query, places)

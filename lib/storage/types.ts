@@ -42,11 +42,7 @@ export interface IFileSystem {
   /** Creates a directory with its missing parents. */
   mkdir(path: string, options: { recursive: true; mode: number }): Promise<unknown>
   /** Creates a file (`wx`: it must not exist), for `mode`'s readers; `flush` makes it durable. */
-  writeFile(
-    path: string,
-    data: string,
-    options: { encoding: 'utf8'; flag: 'wx'; mode: number; flush: boolean },
-  ): Promise<unknown>
+  writeFile(path: string, data: string, options: { encoding: 'utf8'; flag: 'wx'; mode: number; flush: boolean }): Promise<unknown>
   /** A file's whole text. */
   readFile(path: string, encoding: 'utf8'): Promise<string>
   /** The names in a directory. */
@@ -63,11 +59,7 @@ export interface IFileSystem {
  * Orders pointers by relevance, best first: returns the `filepath`s of those that matter. It should give up when
  * `signal` is aborted, because its answer is then ignored.
  */
-export type Ranker = (
-  query: string,
-  pointers: readonly ContextPointer[],
-  options: { signal: AbortSignal },
-) => readonly string[] | Promise<readonly string[]>
+export type Ranker = (query: string, pointers: readonly ContextPointer[], options: { signal: AbortSignal }) => readonly string[] | Promise<readonly string[]>
 
 /** The options of `new ContextManager()`. All have defaults. */
 export interface StorageOptions {

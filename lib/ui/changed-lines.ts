@@ -75,8 +75,7 @@ function changes(old: readonly string[], now: readonly string[]): string[] {
     for (let j = now.length - 1; j >= 0; j -= 1) {
       const below = common[(i + 1) * width + j] as number
       const right = common[i * width + j + 1] as number
-      common[i * width + j] =
-        old[i] === now[j] ? (common[(i + 1) * width + j + 1] as number) + 1 : Math.max(below, right)
+      common[i * width + j] = old[i] === now[j] ? (common[(i + 1) * width + j + 1] as number) + 1 : Math.max(below, right)
     }
   }
   const lines: string[] = []
@@ -87,10 +86,7 @@ function changes(old: readonly string[], now: readonly string[]): string[] {
       lines.push(` ${old[i]}`)
       i += 1
       j += 1
-    } else if (
-      j >= now.length ||
-      (i < old.length && (common[(i + 1) * width + j] as number) >= (common[i * width + j + 1] as number))
-    ) {
+    } else if (j >= now.length || (i < old.length && (common[(i + 1) * width + j] as number) >= (common[i * width + j + 1] as number))) {
       lines.push(`-${old[i]}`)
       i += 1
     } else {

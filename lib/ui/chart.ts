@@ -31,17 +31,10 @@ export function prose(text: string): string {
 }
 
 /** Lines over the calls of a session. `format` writes a value at the axis. */
-export function lineChart(
-  title: string,
-  lines: readonly Line[],
-  format: (value: number) => string,
-  marks: readonly Mark[] = [],
-): string {
+export function lineChart(title: string, lines: readonly Line[], format: (value: number) => string, marks: readonly Mark[] = []): string {
   const height = 230
   const calls = Math.max(1, ...lines.map((line) => line.values.length))
-  const top = niceTop(
-    Math.max(1e-9, ...lines.map((line) => line.values.reduce((most, value) => Math.max(most, value), 0))),
-  )
+  const top = niceTop(Math.max(1e-9, ...lines.map((line) => line.values.reduce((most, value) => Math.max(most, value), 0))))
   const x = (call: number): number => LEFT + ((WIDTH - LEFT - RIGHT) * call) / Math.max(1, calls - 1)
   const y = (value: number): number => height - BOTTOM - ((height - TOP - BOTTOM) * value) / top
   const grid = [0, 0.25, 0.5, 0.75, 1].map((part) => {

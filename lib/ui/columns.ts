@@ -30,7 +30,12 @@ export function fitted(rows: readonly (readonly string[])[], width: number, spar
   const name = spare.find((one) => heads.includes(one))
   if (name === undefined || lines.every((line) => line.length <= width)) return lines
   const at = heads.indexOf(name)
-  return fitted(rows.map((row) => row.filter((_, place) => place !== at)), width, spare, { left: at < left ? left - 1 : left })
+  return fitted(
+    rows.map((row) => row.filter((_, place) => place !== at)),
+    width,
+    spare,
+    { left: at < left ? left - 1 : left },
+  )
 }
 
 /** A text in at most `most` characters: a longer one loses its middle. */

@@ -32,6 +32,5 @@ function opened(path: string): PrivateFile {
 }
 
 function refuse(path: string): void {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false)
-    throw new UsageError(`${path} is not a regular file; name a new file, or one to replace`)
+  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) throw new UsageError(`${path} is not a regular file; name a new file, or one to replace`)
 }

@@ -117,7 +117,9 @@ const MOST_LINES = 3
 /** A text in lines below the name of its change, at most that many; words that are longer than a line are divided. */
 function inLines(text: string, width: number, most: number): string[] {
   const room = Math.max(12, width - 10)
-  const words = plain(text.replaceAll(/\s+/g, ' ').trim()).split(' ').flatMap((word) => word.match(new RegExp(`.{1,${room}}`, 'gs')) ?? [])
+  const words = plain(text.replaceAll(/\s+/g, ' ').trim())
+    .split(' ')
+    .flatMap((word) => word.match(new RegExp(`.{1,${room}}`, 'gs')) ?? [])
   const lines = words.length === 0 ? [] : wrapped(words.join(' '), room)
   const shown = lines.slice(0, most)
   if (shown.length < lines.length) shown.push(`${shown.pop()?.slice(0, room - 1)}…`)
@@ -131,14 +133,21 @@ function changeOf(part: Part, now: Part | undefined): PartChange {
 }
 
 function addedPart(part: Part): PartChange {
-  const reason = part.kind === 'answer' ? 'lines in place of old calls' : part.kind === 'output' ? 'brought back, or an answer to a call of ours' : 'told to the model: a change of a file, or a text that was brought back'
+  const reason =
+    part.kind === 'answer'
+      ? 'lines in place of old calls'
+      : part.kind === 'output'
+        ? 'brought back, or an answer to a call of ours'
+        : 'told to the model: a change of a file, or a text that was brought back'
   return { kind: 'added', name: part.name, before: 0, after: part.text.length / 4, reason, text: part.text.slice(0, LONGEST) }
 }
 
 function reasonFor(part: PartKind, kind: ChangeKind, text: string): string {
   if (part === 'output') {
     if (kind === 'removed') return 'old: its call is one line now, or left with it; its id brings the text back'
-    return isReference(text) ? 'no longer worth its place; the id in this line brings the text back' : 'long: its beginning and end, or where the same text is above'
+    return isReference(text)
+      ? 'no longer worth its place; the id in this line brings the text back'
+      : 'long: its beginning and end, or where the same text is above'
   }
   if (part === 'call') return kind === 'removed' ? 'old: one line replaces it, where it still matters' : 'its arguments are old; the id brings them back'
   if (part === 'reasoning') return 'old reasoning'

@@ -27,8 +27,7 @@ function distance(from: string, to: string): number {
     for (let j = 1; j <= to.length; j += 1) {
       const same = from[i - 1] === to[j - 1] ? 0 : 1
       let steps = Math.min((last[j] as number) + 1, (row[j - 1] as number) + 1, (last[j - 1] as number) + same)
-      if (i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1])
-        steps = Math.min(steps, (older[j - 2] as number) + 1)
+      if (i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]) steps = Math.min(steps, (older[j - 2] as number) + 1)
       row.push(steps)
     }
     older = last

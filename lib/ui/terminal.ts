@@ -114,13 +114,7 @@ export function timeLeft(elapsedMs: number, part: number): string {
 }
 
 /** The number given for an option. Throws a {@link UsageError} if it is out of bounds. */
-export function numberOf(
-  name: string,
-  text: string | undefined,
-  fallback: number,
-  min = 0,
-  max = Number.MAX_SAFE_INTEGER,
-): number {
+export function numberOf(name: string, text: string | undefined, fallback: number, min = 0, max = Number.MAX_SAFE_INTEGER): number {
   if (text === undefined) return fallback
   const value = Number(text)
   if (text.trim() === '' || !Number.isFinite(value) || value < min || value > max) {

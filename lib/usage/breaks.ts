@@ -92,7 +92,15 @@ function callOf(message: Message, at: number): Call {
   const model = modelOf(message)
   const noted = cost?.input !== undefined && cost.input > 0 && input > 0 ? (cost.input / input) * 1_000_000 : undefined
   const prices = knownPrices(model) ?? (noted === undefined ? undefined : mended({ input: noted, output: 0, cacheRead: 0, cacheWrite: 0 }))
-  return { at, model, prompt: input + cacheRead + cacheWrite, cached: cacheRead, prices, hourShare: cacheWrite > 0 ? cacheWriteHour / cacheWrite : 0, lifetimeMs: 2 * cacheWriteHour > cacheWrite ? HOUR_MS : undefined }
+  return {
+    at,
+    model,
+    prompt: input + cacheRead + cacheWrite,
+    cached: cacheRead,
+    prices,
+    hourShare: cacheWrite > 0 ? cacheWriteHour / cacheWrite : 0,
+    lifetimeMs: 2 * cacheWriteHour > cacheWrite ? HOUR_MS : undefined,
+  }
 }
 
 /** Dollars for writing tokens again, with the lifetimes that the call wrote with, instead of reading them. */
@@ -149,7 +157,8 @@ class Between {
     ]
     const known = found.filter(([, causes]) => causes.length > 0)
     const [first] = known
-    if (first === undefined) return { by: 'unknown', causes: ['Nothing in the session explains it: the system prompt or the tools changed, or the provider dropped its cache.'] }
+    if (first === undefined)
+      return { by: 'unknown', causes: ['Nothing in the session explains it: the system prompt or the tools changed, or the provider dropped its cache.'] }
     return { by: first[0], causes: known.flatMap(([, causes]) => causes) }
   }
 

@@ -64,7 +64,20 @@ export async function* chargesOf(recording: Recording, charged: Charged, repeate
       const plan = gained?.plan
       for (const call of calls.splice(0)) yield plan === undefined ? call : { ...call, plan: promptOf(call) }
       const onPlan = plan === undefined ? {} : { plan: { sent: 0, without: plan.without - plan.sent } }
-      if (gained !== undefined) yield { ...place, at: step.at, model, calls: 0, tokens: NO_TOKENS, cost: 0, ...onPlan, saved: gained.dollars, savedTokens: gained.tokens, isManaged, isHeldOut }
+      if (gained !== undefined)
+        yield {
+          ...place,
+          at: step.at,
+          model,
+          calls: 0,
+          tokens: NO_TOKENS,
+          cost: 0,
+          ...onPlan,
+          saved: gained.dollars,
+          savedTokens: gained.tokens,
+          isManaged,
+          isHeldOut,
+        }
     } else {
       const call = callIn(step, recording.file)
       if (call === undefined) continue

@@ -21,7 +21,16 @@ function historyOf(calls: readonly BilledCall[]): CacheHistory {
   const breaks = calls.flatMap((call, at): CacheBreak[] => {
     if (call.broken === undefined) return []
     const { tokens, by, causes } = call.broken
-    return [{ callsAgo: calls.length - 1 - at, at: call.at, tokens, cost: priceOf(call, tokens), by: BREAK_CAUSES.find((cause) => cause === by) ?? 'unknown', causes }]
+    return [
+      {
+        callsAgo: calls.length - 1 - at,
+        at: call.at,
+        tokens,
+        cost: priceOf(call, tokens),
+        by: BREAK_CAUSES.find((cause) => cause === by) ?? 'unknown',
+        causes,
+      },
+    ]
   })
   return { calls: calls.length, isKnown: calls.some(({ billed }) => billed !== undefined && billed.cacheRead > 0), breaks: breaks.reverse() }
 }

@@ -20,7 +20,15 @@ export async function* gatewayCalls(path: string): AsyncGenerator<BilledCall> {
 
 function chargeOf({ at, session, folder, model, billed, plain, summary, isHeldOut, isPlan, lifetime }: BilledCall): Charge {
   const call = { at, session, folder, model, calls: 1, isHeldOut, isManaged: !isHeldOut }
-  if (billed === undefined || plain === undefined) return { ...call, tokens: { input: 0, cacheRead: 0, cacheWrite: 0, cacheWriteHour: 0, output: 0 }, cost: undefined, isUnbilled: true, saved: 0, savedTokens: 0 }
+  if (billed === undefined || plain === undefined)
+    return {
+      ...call,
+      tokens: { input: 0, cacheRead: 0, cacheWrite: 0, cacheWriteHour: 0, output: 0 },
+      cost: undefined,
+      isUnbilled: true,
+      saved: 0,
+      savedTokens: 0,
+    }
   const prices = pricesOf(readName(model))
   const unit = (prices?.input ?? 1) / 1_000_000
   const saved = isHeldOut ? 0 : plainCost(plain, billed, model) + (isUsage(summary) ? summaryCost(summary as Usage, model) : 0) - inputCost(billed, model)
@@ -30,8 +38,12 @@ function chargeOf({ at, session, folder, model, billed, plain, summary, isHeldOu
     ...{ tokens: { cacheWriteHour: 0, ...billed }, cost },
     saved: prices === undefined ? 0 : saved,
     savedTokens: saved / unit,
-    ...(lifetime !== undefined && { lifetime: { why: lifetime.why, saved: prices === undefined || isPlan === true ? 0 : lifetime.savedTokens * unit, savedTokens: lifetime.savedTokens } }),
-    ...(isPlan === true && { plan: { sent: promptOf(billed), without: promptOf(isHeldOut ? billed : plain) + (isUsage(summary) ? promptOf(summary as Usage) : 0) } }),
+    ...(lifetime !== undefined && {
+      lifetime: { why: lifetime.why, saved: prices === undefined || isPlan === true ? 0 : lifetime.savedTokens * unit, savedTokens: lifetime.savedTokens },
+    }),
+    ...(isPlan === true && {
+      plan: { sent: promptOf(billed), without: promptOf(isHeldOut ? billed : plain) + (isUsage(summary) ? promptOf(summary as Usage) : 0) },
+    }),
   }
 }
 
@@ -42,7 +54,11 @@ function promptOf({ input, cacheRead, cacheWrite }: Usage): number {
 function isBilled(value: unknown): value is BilledCall {
   if (!isFields(value)) return false
   const { at, session, folder, model, billed, plain } = value
-  return typeof at === 'number' && [session, folder, model].every((one) => typeof one === 'string') && ((isUsage(billed) && isUsage(plain)) || (billed === undefined && plain === undefined))
+  return (
+    typeof at === 'number' &&
+    [session, folder, model].every((one) => typeof one === 'string') &&
+    ((isUsage(billed) && isUsage(plain)) || (billed === undefined && plain === undefined))
+  )
 }
 
 /** A call without what can't be read of its additions. */

@@ -65,7 +65,9 @@ export class HoldoutSums {
   #comparison(unit: CostUnit): Comparison | undefined {
     // One that was left plain and then switched on is neither.
     const of = (isManaged: boolean): Bill[] =>
-      [...this.#sessions.values()].filter((bills) => bills[unit].calls > 0 && bills.isManaged === isManaged && bills.isHeldOut !== isManaged).map((bills) => bills[unit])
+      [...this.#sessions.values()]
+        .filter((bills) => bills[unit].calls > 0 && bills.isManaged === isManaged && bills.isHeldOut !== isManaged)
+        .map((bills) => bills[unit])
     const [plain, managed] = [armOf(of(false)), armOf(of(true))]
     if (plain.sessions === 0 || managed.sessions === 0 || plain.perCall <= 0) return undefined
     return { unit, plain, managed, ratio: managed.perCall / plain.perCall, interval: intervalOf(of(false), of(true)) }
@@ -82,8 +84,7 @@ function intervalOf(plain: readonly Bill[], managed: readonly Bill[]): [number, 
   if (plain.length < 2 || managed.length < 2) return undefined
   // The same at every run, so that the same sessions give the same interval.
   const random = randomNumbers(1)
-  const drawn = (bills: readonly Bill[]): number =>
-    armOf(bills.map(() => bills[Math.floor(random() * bills.length)] as Bill)).perCall
+  const drawn = (bills: readonly Bill[]): number => armOf(bills.map(() => bills[Math.floor(random() * bills.length)] as Bill)).perCall
   const ratios: number[] = []
   for (let draw = 0; draw < DRAWS; draw += 1) {
     const below = drawn(plain)

@@ -98,7 +98,22 @@ const TOTAL = '\0'
 
 function noSum(key: string): Sum {
   const tokens = { input: 0, cacheRead: 0, cacheWrite: 0, cacheWriteHour: 0, output: 0 }
-  return { key, sessions: 0, calls: 0, tokens, cost: 0, plan: { calls: 0, sent: 0, without: 0 }, unpricedCalls: 0, unbilledCalls: 0, doubtfulCalls: 0, saved: 0, savedTokens: 0, plainCost: 0, folder: '', last: 0 }
+  return {
+    key,
+    sessions: 0,
+    calls: 0,
+    tokens,
+    cost: 0,
+    plan: { calls: 0, sent: 0, without: 0 },
+    unpricedCalls: 0,
+    unbilledCalls: 0,
+    doubtfulCalls: 0,
+    saved: 0,
+    savedTokens: 0,
+    plainCost: 0,
+    folder: '',
+    last: 0,
+  }
 }
 
 function keyOf({ at, folder, model, session }: Charge, group: Group): string {

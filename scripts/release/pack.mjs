@@ -92,9 +92,7 @@ function mainPackage(folder, version) {
   execFileSync(process.execPath, [tsc, '-p', join(ROOT, 'tsconfig.pack.json'), '--outDir', folder], { stdio: 'inherit' })
   for (const field of ['main', 'types', 'exports', 'bin', 'pi']) manifest[field] = inPackage(manifest[field])
   for (const name of DEVELOPMENT) delete manifest[name]
-  manifest.optionalDependencies = Object.fromEntries(
-    Object.keys(TARGETS).map((platform) => [`${NAME}-${platform}`, version]),
-  )
+  manifest.optionalDependencies = Object.fromEntries(Object.keys(TARGETS).map((platform) => [`${NAME}-${platform}`, version]))
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
   return folder
 }

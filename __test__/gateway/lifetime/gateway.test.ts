@@ -28,7 +28,9 @@ async function provider(given?: '5m' | '1h'): Promise<{ url: string; bodies: any
     const written = 2_000
     const creation = { ephemeral_5m_input_tokens: isHour ? 0 : written, ephemeral_1h_input_tokens: (isHour ? written : 0) + head }
     const usage = { input_tokens: 3, cache_read_input_tokens: 1_000, cache_creation_input_tokens: written + head, cache_creation: creation, output_tokens: 10 }
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ type: 'message', role: 'assistant', content: [{ type: 'text', text: 'ok' }], usage }))
+    response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ type: 'message', role: 'assistant', content: [{ type: 'text', text: 'ok' }], usage }))
   })
   return { url, bodies, refusals }
 }
@@ -103,7 +105,11 @@ describe('the lifetime of cached prefixes', () => {
     const loop = new MarkedLoop(gateway)
     await loop.prompt('begin')
     for (let n = 0; n < 2; n += 1) await loop.call('Bash', { command: `cat n${n}` }, 'x')
-    expect(server.bodies.map(lifetimes)).toEqual([['1h', '1h', '1h'], ['5m', '5m', '5m'], ['5m', '5m', '5m']])
+    expect(server.bodies.map(lifetimes)).toEqual([
+      ['1h', '1h', '1h'],
+      ['5m', '5m', '5m'],
+      ['5m', '5m', '5m'],
+    ])
     expect(warnings.filter((one) => one.includes('five minutes'))).toHaveLength(1)
   })
 
@@ -127,7 +133,9 @@ describe('the lifetime of cached prefixes', () => {
     expect(sums).toEqual({ calls: 4, saved: expect.closeTo((3 * 6_000) / 1e6, 9), savedTokens: 6_000, reasons: [{ why: told[0]!.why, calls: 4 }] })
     expect(total.saved).toBeGreaterThan(0.9 * sums.saved)
     const text = (await cli(['usage', '--store', store.path], env)).stdout.replace(/\s+/g, ' ')
-    expect(text).toContain(`The gateway chose how long Anthropic keeps the cache of 4 calls; that saved $0.02, which is part of what was saved: 4 of 4: ${told[0]!.why}`)
+    expect(text).toContain(
+      `The gateway chose how long Anthropic keeps the cache of 4 calls; that saved $0.02, which is part of what was saved: 4 of 4: ${told[0]!.why}`,
+    )
   })
 
   test.each<[string, object, boolean]>([
@@ -138,7 +146,10 @@ describe('the lifetime of cached prefixes', () => {
   ])('a line of a gateway that can be read only in part counts as a call: %s', async (_, lifetime, isChoice) => {
     const usage = { input: 1, cacheRead: 0, cacheWrite: 1_000, output: 1 }
     const file = join(folder(), 'bills.jsonl')
-    writeFileSync(file, `${JSON.stringify({ at: 1, session: 's', folder: '/', model: 'claude-sonnet-4-5', billed: usage, plain: usage, isHeldOut: false, lifetime })}\n`)
+    writeFileSync(
+      file,
+      `${JSON.stringify({ at: 1, session: 's', folder: '/', model: 'claude-sonnet-4-5', billed: usage, plain: usage, isHeldOut: false, lifetime })}\n`,
+    )
     const sums = new LifetimeSums()
     let calls = 0
     for await (const charge of gatewayCharges(file)) {
@@ -146,7 +157,9 @@ describe('the lifetime of cached prefixes', () => {
       sums.add(charge)
     }
     expect(calls).toBe(1)
-    expect(sums.sums).toEqual(isChoice ? { calls: 1, saved: expect.closeTo(-0.0003, 9), savedTokens: -100, reasons: [{ why: 'an hour', calls: 1 }] } : undefined)
+    expect(sums.sums).toEqual(
+      isChoice ? { calls: 1, saved: expect.closeTo(-0.0003, 9), savedTokens: -100, reasons: [{ why: 'an hour', calls: 1 }] } : undefined,
+    )
   })
 
   test('an hour in the cache costs twice a fresh token', async () => {

@@ -26,7 +26,10 @@ const MOST_BREAKS = 30
 /** Draws everything. `selected` is undefined before the first request, `look` if no conversation of the session is open. */
 export function draw(sessions: readonly SessionSums[], selected: SessionSums | undefined, look: Look | undefined): PageView {
   const names = shortened(sessions.map(({ session }) => session))
-  const regions = { totals: totals(sessions), ...(selected === undefined ? nothing() : sessionRegions(selected, look, names.get(selected.session) ?? selected.session)) }
+  const regions = {
+    totals: totals(sessions),
+    ...(selected === undefined ? nothing() : sessionRegions(selected, look, names.get(selected.session) ?? selected.session)),
+  }
   return {
     regions,
     lists: {
@@ -44,7 +47,15 @@ function nothing(): Record<string, string> {
 }
 
 function sessionRegions(selected: SessionSums, look: Look | undefined, name: string): Record<string, string> {
-  return { head: head(selected, look, name), figures: figures(selected, look), chart: chart(selected), window: windowOf(look), seen: changesText(look), rolls: rolls(selected, look), breaks: chosenLifetime(selected) + lossesText(selected) + breaks(selected) }
+  return {
+    head: head(selected, look, name),
+    figures: figures(selected, look),
+    chart: chart(selected),
+    window: windowOf(look),
+    seen: changesText(look),
+    rolls: rolls(selected, look),
+    breaks: chosenLifetime(selected) + lossesText(selected) + breaks(selected),
+  }
 }
 
 function totals(sessions: readonly SessionSums[]): string {
@@ -112,7 +123,8 @@ function chart({ calls }: SessionSums): string {
     { name: 'sent', values: shown.map(({ billed }) => promptOf(billed)) },
   ]
   const marks = shown.flatMap(({ roll, number }, call) => (roll === undefined ? [] : [{ call, text: `call ${number}: ${receiptText(roll)}` }]))
-  const legend = '<p class="legend"><span><i class="sent"></i>sent</span><span><i class="without"></i>without pi-context-manager, estimated</span><span><i class="roll"></i>roll</span></p>'
+  const legend =
+    '<p class="legend"><span><i class="sent"></i>sent</span><span><i class="without"></i>without pi-context-manager, estimated</span><span><i class="roll"></i>roll</span></p>'
   return `<figure><figcaption>Tokens of each call</figcaption>${lineChart('Tokens of each call, as sent and without pi-context-manager', lines, tokens, marks)}${legend}</figure>`
 }
 
@@ -127,7 +139,10 @@ function windowOf(look: Look | undefined): string {
     at += width
     return piece
   })
-  const rows = shares.map(({ name, tokens: size }) => `<tr><td><i class="key ${classOf(name)}"></i>${escape(name)}</td><td class="n">${tokens(size)}</td><td class="n">${prose(percent(size / contextTokens))}</td></tr>`)
+  const rows = shares.map(
+    ({ name, tokens: size }) =>
+      `<tr><td><i class="key ${classOf(name)}"></i>${escape(name)}</td><td class="n">${tokens(size)}</td><td class="n">${prose(percent(size / contextTokens))}</td></tr>`,
+  )
   return `<figure><figcaption>What fills the window: about ${tokens(contextTokens)} tokens${of}</figcaption><svg class="shares" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">${pieces.join('')}</svg><table>${rows.join('')}</table></figure>`
 }
 
@@ -139,7 +154,9 @@ function rolls({ rolls: receipts, calls }: SessionSums, look: Look | undefined):
   const held = look?.held === undefined ? '' : `<p class="held">${escape(heldText(look.held))}.</p>`
   if (receipts.length === 0) return `<p class="dim">None yet. Outputs collapse when that pays, and only after the model has seen them.</p>${held}`
   const numbers = new Map(calls.flatMap(({ roll, number }) => (roll === undefined ? [] : [[roll, number] as const])))
-  const rows = receipts.toReversed().map((one) => `<li>${numbers.has(one) ? `<span class="dim">call ${numbers.get(one)}</span> ` : ''}${escape(receiptText(one))}</li>`)
+  const rows = receipts
+    .toReversed()
+    .map((one) => `<li>${numbers.has(one) ? `<span class="dim">call ${numbers.get(one)}</span> ` : ''}${escape(receiptText(one))}</li>`)
   return `${held}<ol reversed>${rows.join('')}</ol>`
 }
 
@@ -185,7 +202,9 @@ const FORMS: Readonly<Record<ShownOutput['form'], string>> = { full: 'in full', 
 
 function outputRow({ object, id, tool, name, form, tokens: now, whole, isPinned, isActive, isFailed }: ShownOutput): string {
   const size = form === 'full' ? tokens(whole) : `${tokens(now)} of ${tokens(whole)}`
-  const state = [FORMS[form], isPinned ? 'pinned' : '', form === 'full' && !isActive && !isPinned ? 'may collapse' : '', isFailed ? 'failed' : ''].filter((word) => word !== '').join(', ')
+  const state = [FORMS[form], isPinned ? 'pinned' : '', form === 'full' && !isActive && !isPinned ? 'may collapse' : '', isFailed ? 'failed' : '']
+    .filter((word) => word !== '')
+    .join(', ')
   const action = (name: string, text: string): string => `<button type="button" tabindex="-1" data-act="${name}" data-id="${escape(object)}">${text}</button>`
   const actions = [action(isPinned ? 'unpin' : 'pin', isPinned ? 'unpin' : 'pin'), action('drop', 'drop'), form === 'full' ? '' : action('back', 'bring back')]
   return `<td class="what"><button type="button" class="open" tabindex="-1" data-act="open" data-id="${escape(object)}">${escape(name)}</button><small>${escape(tool)} id=${id}</small></td><td class="state ${form}">${escape(state)}</td><td class="n">${size}</td><td class="acts">${actions.join('')}</td>`
@@ -193,7 +212,13 @@ function outputRow({ object, id, tool, name, form, tokens: now, whole, isPinned,
 
 function callRow({ number, at, status, isAborted, isEdited, isAside, headMs, billed, plain, roll, broken, model }: Call, isPlan: boolean): string {
   const said = isAborted ? 'aborted' : status === 200 ? '' : status === 0 ? 'no answer' : String(status)
-  const marks = [said, roll === undefined ? '' : 'roll', broken === undefined ? '' : 'cache broken', isAside ? 'aside' : '', isEdited ? '' : 'unchanged'].filter((word) => word !== '')
+  const marks = [
+    said,
+    roll === undefined ? '' : 'roll',
+    broken === undefined ? '' : 'cache broken',
+    isAside ? 'aside' : '',
+    isEdited ? '' : 'unchanged',
+  ].filter((word) => word !== '')
   const size = (usage: Usage | undefined): string => (usage === undefined ? '–' : tokens(promptOf(usage)))
   const read = billed === undefined ? '–' : prose(percent(billed.cacheRead / Math.max(1, promptOf(billed))))
   const cost = billed === undefined || isPlan ? '–' : money(inputCost(billed, model) + answerCost(billed, model), modelNamed(model).input > 0, 3)

@@ -63,7 +63,14 @@ export async function lookAt(conversation: Conversation): Promise<Look> {
   const contextTokens = shares.reduce((sum, { tokens }) => sum + tokens, 0)
   const outputs = await outputsOf(conversation, own, shown, facts)
   const held = await heldIn(conversation)
-  return { shares: shares.toSorted((one, other) => other.tokens - one.tokens), outputs, contextTokens, contextWindow: conversation.contextWindow, held, changes: requestChanges(own, shown) }
+  return {
+    shares: shares.toSorted((one, other) => other.tokens - one.tokens),
+    outputs,
+    contextTokens,
+    contextWindow: conversation.contextWindow,
+    held,
+    changes: requestChanges(own, shown),
+  }
 }
 
 /** Returns what the model sees of an output now; undefined if it is not there. */
@@ -73,7 +80,12 @@ export function shownText(conversation: Conversation, object: string): string | 
   return part === undefined ? undefined : resultText(part)
 }
 
-async function outputsOf(conversation: Conversation, own: readonly EngineMessage[], shown: readonly EngineMessage[], { calls }: CallFacts): Promise<ShownOutput[]> {
+async function outputsOf(
+  conversation: Conversation,
+  own: readonly EngineMessage[],
+  shown: readonly EngineMessage[],
+  { calls }: CallFacts,
+): Promise<ShownOutput[]> {
   if (own.length === 0 || !conversation.isOpen) return []
   const { manager } = await conversation.session()
   const { sessionIndex, activeSet, pinnedSet } = await manager.sessionSets()
@@ -89,7 +101,16 @@ async function outputsOf(conversation: Conversation, own: readonly EngineMessage
     const form = formOf(text, whole)
     const name = subject(call.args) || call.tool
     const state = { isPinned: pinned.has(object), isActive: active.has(object), isFailed: message.isError === true }
-    outputs.push({ object, id: shortName(object), tool: call.tool, name, form, tokens: Math.round((text ?? '').length / 4), whole: Math.round(whole.length / 4), ...state })
+    outputs.push({
+      object,
+      id: shortName(object),
+      tool: call.tool,
+      name,
+      form,
+      tokens: Math.round((text ?? '').length / 4),
+      whole: Math.round(whole.length / 4),
+      ...state,
+    })
   }
   return outputs.reverse()
 }
@@ -121,7 +142,7 @@ function sizesOf(message: EngineMessage): [name: string, tokens: number][] {
 function partsOf({ api }: Conversation, messages: readonly object[], facts: CallFacts): EngineMessage[] {
   const shape = hostShape(api, facts)
   const all: EngineMessage[] = []
-  for (let at = 0; at < messages.length; ) {
+  for (let at = 0; at < messages.length;) {
     const { size, parts } = shape.read(messages, at)
     at += size
     all.push(...parts)

@@ -63,7 +63,8 @@ export class Page {
     const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1]
     const isShell = pathname === '/' && request.method === 'GET'
     const given = bearer ?? (isShell ? (searchParams.get('key') ?? '') : '')
-    if (!isSame(given, this.key)) return refuse(request.headers, response, 401, 'this needs the key that the terminal shows; each start of the gateway makes a new one')
+    if (!isSame(given, this.key))
+      return refuse(request.headers, response, 401, 'this needs the key that the terminal shows; each start of the gateway makes a new one')
     if (isShell) return this.#shell(response)
     if (pathname === '/events' && request.method === 'GET') return this.#watch(response, searchParams.get('session') ?? '')
     if (request.method !== 'POST') return refuse(request.headers, response, 404, `there is no ${pathname}`)

@@ -274,8 +274,7 @@ export class Driver<L extends Landmark = Landmark> {
       return this.manager.resync(messages, recorded, call)
     }
     const plan =
-      (await this.#underway(all, lost.length + messages.length - recorded)) ??
-      (await this.#underway(() => this.#oneByOne(lost, messages, recorded, call)))
+      (await this.#underway(all, lost.length + messages.length - recorded)) ?? (await this.#underway(() => this.#oneByOne(lost, messages, recorded, call)))
     this.#port.accepted()
     this.#note(plan as Plan, 'aside', false)
   }

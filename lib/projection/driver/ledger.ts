@@ -119,7 +119,21 @@ export class SavingLedger {
   }
 
   /** Continues with the sums of a point. {@link SavingLedger.reset} has to follow. */
-  takeOver({ saved = 0, dollars = 0, plan, last, prefix = 'kept', plain }: { saved?: number; dollars?: number; plan?: PlanTokens; last?: Prompts; prefix?: Prefix; plain?: PlainSummary }): void {
+  takeOver({
+    saved = 0,
+    dollars = 0,
+    plan,
+    last,
+    prefix = 'kept',
+    plain,
+  }: {
+    saved?: number
+    dollars?: number
+    plan?: PlanTokens
+    last?: Prompts
+    prefix?: Prefix
+    plain?: PlainSummary
+  }): void {
     this.saved = saved
     this.dollars = dollars
     this.plan = plan
@@ -212,7 +226,8 @@ export class SavingLedger {
     const { input, cacheRead, tiers, outputAbove } = known(prices)
     const fresh = usage.input + usage.cacheWrite
     const write = fresh === 0 ? written({ cacheWrite: 1 }, prices) : (usage.input * input + written(usage, prices)) / fresh
-    const cost = (cached: number, all: number): number => (cached * cacheRead + (all - cached) * write) * factorAt(tiers, all) + (usage.output ?? 0) * outputAbove(all)
+    const cost = (cached: number, all: number): number =>
+      (cached * cacheRead + (all - cached) * write) * factorAt(tiers, all) + (usage.output ?? 0) * outputAbove(all)
     this.#gain(cost(read, plain) - cost(usage.cacheRead, own), prices)
     this.#send(own, plain, prices)
     const plainSize = this.#plain.size + request.plain - request.messages
@@ -303,7 +318,8 @@ export class SavingLedger {
     if (last === undefined || prefix === 'rewritten') return cacheRead
     const found = FOUND * last.own
     // After its own summary, everything is new.
-    if (this.#plain.summary?.isNew === true) return isAlive && (prefix === 'edited' || cacheRead >= found) ? head * this.#perCharacter : Math.min(cacheRead, head * this.#perCharacter)
+    if (this.#plain.summary?.isNew === true)
+      return isAlive && (prefix === 'edited' || cacheRead >= found) ? head * this.#perCharacter : Math.min(cacheRead, head * this.#perCharacter)
     if (prefix === 'edited') return isAlive ? last.plain : 0
     return cacheRead >= found ? Math.max(0, cacheRead + last.plain - last.own) : cacheRead
   }
@@ -330,7 +346,14 @@ function written({ cacheWrite, cacheWrite1h }: Pick<PromptUsage, 'cacheWrite' | 
 }
 
 /** Prices with the usual ratios for what is unknown. */
-function known({ input, cacheRead, cacheWrite, output = 0, tiers = [], outputAbove = () => 0 }: PromptPrices): Required<Omit<PromptPrices, 'asksHour' | 'isPlan'>> {
+function known({
+  input,
+  cacheRead,
+  cacheWrite,
+  output = 0,
+  tiers = [],
+  outputAbove = () => 0,
+}: PromptPrices): Required<Omit<PromptPrices, 'asksHour' | 'isPlan'>> {
   if (!(input > 0)) return { input: 1, cacheRead: 0.1, cacheWrite: 1, output: OUTPUT, tiers, outputAbove: () => 0 }
   const written = { cacheRead: cacheRead > 0 ? cacheRead : 0.1 * input, cacheWrite: cacheWrite > 0 ? cacheWrite : input }
   return { tiers, outputAbove, input, ...written, output: output > 0 ? output : OUTPUT * input }

@@ -135,7 +135,12 @@ export class PlainConversation {
   /** Compacts as the agent would. Undefined if there is nothing to summarize. */
   compact({ keep, summary }: CompactionRule): Compacted | undefined {
     const all = this.#messages
-    const kept = firstKept(all.length, keep, (at) => Math.ceil((all[at] as PlainMessage).size / 4), (at) => all[at]?.kind === 'result')
+    const kept = firstKept(
+      all.length,
+      keep,
+      (at) => Math.ceil((all[at] as PlainMessage).size / 4),
+      (at) => all[at]?.kind === 'result',
+    )
     if (kept <= 0) return undefined
     // If a turn is cut in two, its first part gets a separate summary.
     const turn = startsTurn(all[kept]) ? -1 : all.findLastIndex((one, at) => at < kept && startsTurn(one))

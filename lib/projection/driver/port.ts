@@ -123,8 +123,7 @@ export function isPoint(data: unknown): data is Point {
 }
 
 /** The sentence that the model is told once, when text has left its request and it has no tools to bring it back. */
-export const HOW_TO_READ =
-  'Shortened outputs, calls and texts are kept whole: read with path "id=..." shows one again, with offset and limit a part of it.'
+export const HOW_TO_READ = 'Shortened outputs, calls and texts are kept whole: read with path "id=..." shows one again, with offset and limit a part of it.'
 
 /** The share of a session's cost so far that the tools may cost. */
 const WORTH = 0.01

@@ -124,7 +124,8 @@ function answer(parts: readonly Fields[], after: readonly Fields[]): EngineMessa
       const signed = typeof signature === 'string' ? { thoughtSignature: signature } : {}
       return { type: 'toolCall', id: ids[number] ?? '', name: textOf(call['name']), arguments: args, ...signed }
     }
-    if (thought === true) return { type: 'thinking', thinking: textOf(part['text']), ...(typeof signature === 'string' ? { thinkingSignature: signature } : {}) }
+    if (thought === true)
+      return { type: 'thinking', thinking: textOf(part['text']), ...(typeof signature === 'string' ? { thinkingSignature: signature } : {}) }
     return blockOf(part)
   })
   return { role: 'assistant', content }
@@ -135,7 +136,13 @@ function result(response: Fields, id: string): EngineMessage {
   const { output, error } = isFields(given) ? given : {}
   const text = typeof output === 'string' ? output : typeof error === 'string' ? error : JSON.stringify(given ?? {})
   const pictures = Array.isArray(response['parts']) ? response['parts'].filter(isFields).map(pictured) : []
-  return { role: 'toolResult', toolCallId: id, toolName: textOf(name), content: [{ type: 'text', text }, ...pictures], isError: typeof error === 'string' && typeof output !== 'string' }
+  return {
+    role: 'toolResult',
+    toolCallId: id,
+    toolName: textOf(name),
+    content: [{ type: 'text', text }, ...pictures],
+    isError: typeof error === 'string' && typeof output !== 'string',
+  }
 }
 
 /** A response with another text, in the form that it had. */

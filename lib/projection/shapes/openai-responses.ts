@@ -38,7 +38,8 @@ export const responses: Shape = {
   read(items, at) {
     const item = items[at] as Fields
     if (RESULTS.has(String(item['type']))) return { size: 1, parts: [result(item)] }
-    if (!isAnswer(item)) return { size: 1, parts: [{ role: String(item['role'] ?? item['type']), content: isMessage(item) ? blocksOf(item['content']) : [opaque(item)] }] }
+    if (!isAnswer(item))
+      return { size: 1, parts: [{ role: String(item['role'] ?? item['type']), content: isMessage(item) ? blocksOf(item['content']) : [opaque(item)] }] }
     let end = at + 1
     while (end < items.length && isAnswer(items[end] as Fields)) end += 1
     const answer = items.slice(at, end) as Fields[]
@@ -64,7 +65,13 @@ export const responses: Shape = {
 function isItem(item: Fields): boolean {
   const type = String(item['type'])
   if (type === 'function_call' || type === 'custom_tool_call' || RESULTS.has(type)) return callId(item) !== undefined
-  return type === 'reasoning' || type === 'item_reference' || type === 'compaction' || type === 'unknown' || /_(call|call_output|call_result|call_approval|list_tools|approval_request|approval_response|output)$/.test(type)
+  return (
+    type === 'reasoning' ||
+    type === 'item_reference' ||
+    type === 'compaction' ||
+    type === 'unknown' ||
+    /_(call|call_output|call_result|call_approval|list_tools|approval_request|approval_response|output)$/.test(type)
+  )
 }
 
 function callId(item: Fields): string | undefined {

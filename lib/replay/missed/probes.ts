@@ -24,10 +24,7 @@ const MAX_HASH_CHARS = 40
 
 /** The endings that make a word with a dot a file name. */
 const ENDINGS = new Set(
-  (
-    'go mod sum ts tsx js mjs cjs jsx json jsonl md rs py sh yaml yml toml css html txt sql swift lock log plist rb c h ' +
-    'cpp java kt'
-  ).split(' '),
+  ('go mod sum ts tsx js mjs cjs jsx json jsonl md rs py sh yaml yml toml css html txt sql swift lock log plist rb c h ' + 'cpp java kt').split(' '),
 )
 const MAX_ENDING = 5
 
@@ -225,7 +222,7 @@ function isWideSpace(code: number): boolean {
 
 function fileNames(text: string, sink: Sink): void {
   let from = 0
-  for (let dot = text.indexOf('.'); dot >= 0; ) {
+  for (let dot = text.indexOf('.'); dot >= 0;) {
     let start = dot
     while (start > from && isFileChar(text, start - 1)) start -= 1
     let at = dot

@@ -86,10 +86,7 @@ const PLAIN_TOOLS = new Set(['read', 'grep', 'edit', 'write', 'find', 'ls'])
 
 /** The kinds of work that a shell was asked to do, by the words of its command; the first match counts. */
 const COMMANDS: readonly [pattern: RegExp, kind: string][] = [
-  [
-    /\b(test|pytest|vitest|jest|check|clippy|lint|tsc|build|golangci|make|mise run|cargo|go vet|gofmt|fmt)\b/,
-    'bash: build, test',
-  ],
+  [/\b(test|pytest|vitest|jest|check|clippy|lint|tsc|build|golangci|make|mise run|cargo|go vet|gofmt|fmt)\b/, 'bash: build, test'],
   [/\b(git|gh)\b/, 'bash: git'],
   [/\b(cat|head|tail|sed -n|less|jq)\b/, 'bash: show'],
   [/\b(grep|rg|find|ls|fd|tree|wc)\b/, 'bash: search'],

@@ -28,16 +28,14 @@ export function missedUses(policies: Partial<Record<PolicyName, TallyFigures>>, 
 /** The clear cases by what the recorded agent did next, the probable harm last. */
 function harm(classes: MissedUses['byHarm'], calls: number): string {
   const lines = HARM_CLASSES.map(
-    (name) => `<tr><td>${escape(isProbablyHarm(name) ? `${name}: probable harm` : name)}</td><td class="n">${((100 * classes[name]) / calls).toFixed(2)}</td></tr>`,
+    (name) =>
+      `<tr><td>${escape(isProbablyHarm(name) ? `${name}: probable harm` : name)}</td><td class="n">${((100 * classes[name]) / calls).toFixed(2)}</td></tr>`,
   )
   return `<div class="scroll"><table><thead><tr><th>clear cases, by what came next</th><th class="n">all</th></tr></thead><tbody>${lines.join('')}</tbody></table></div>`
 }
 
 function counts(title: string, rows: readonly [name: string, count: Count][], calls: number): string {
   const rate = (uses: number): string => ((100 * uses) / calls).toFixed(2)
-  const lines = rows.map(
-    ([name, { all, strong }]) =>
-      `<tr><td>${escape(name)}</td><td class="n">${rate(all)}</td><td class="n">${rate(strong)}</td></tr>`,
-  )
+  const lines = rows.map(([name, { all, strong }]) => `<tr><td>${escape(name)}</td><td class="n">${rate(all)}</td><td class="n">${rate(strong)}</td></tr>`)
   return `<div class="scroll"><table><thead><tr><th>${escape(title)}</th><th class="n">all</th><th class="n">clear cases</th></tr></thead><tbody>${lines.join('')}</tbody></table></div>`
 }

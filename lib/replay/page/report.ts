@@ -53,10 +53,14 @@ export class PageWriter {
 
   /** The sums over all sessions, and what could not be read. */
   end(summary: Summary, problems: readonly Problem[], leftOut: JsonReport['leftOut']): void {
-    const left = leftOutLines(leftOut, summary).map((line) => `<li>${escape(line)}</li>`).join('')
+    const left = leftOutLines(leftOut, summary)
+      .map((line) => `<li>${escape(line)}</li>`)
+      .join('')
     const list = problems.map((one) => `<li>${escape(problemLine(one))}</li>`).join('')
     const problem = list === '' ? '' : `<h3>Not everything could be read</h3><ul>${list}</ul>`
-    this.#write(`<section class="all">${overview(summary, this.#single)}${problem}${left === '' ? '' : `<h3>Left out</h3><ul>${left}</ul>`}</section>\n</main></body></html>\n`)
+    this.#write(
+      `<section class="all">${overview(summary, this.#single)}${problem}${left === '' ? '' : `<h3>Left out</h3><ul>${left}</ul>`}</section>\n</main></body></html>\n`,
+    )
   }
 }
 
@@ -79,20 +83,19 @@ function overview(summary: Summary, single: boolean): string {
     const leading = leadingOf(summary.accounts ?? [])
     const { paid, without } = comparedBy(leading)
     const shown = unitOf(leading, unit)
-    if (without > 0) tiles.push([money(Math.abs(without - paid), shown), `${without < paid ? (shown === 'tokens' ? 'more to send' : 'more to pay') : shown === 'tokens' ? 'tokens saved' : 'saved'}: ${compared(paid / without)} without pi-context-manager`])
+    if (without > 0)
+      tiles.push([
+        money(Math.abs(without - paid), shown),
+        `${without < paid ? (shown === 'tokens' ? 'more to send' : 'more to pay') : shown === 'tokens' ? 'tokens saved' : 'saved'}: ${compared(paid / without)} without pi-context-manager`,
+      ])
     tiles.push([`${(100 * own.cacheHit).toFixed(1)} %`, 'of all prompt tokens came from the cache'])
     tiles.push([tokens(own.peakTokens), `tokens in the largest request; without: ${tokens(before.peakTokens)}`])
     tiles.push([String(own.compactions), `lossy summaries; without: ${before.compactions}`])
     tiles.push([own.missedStrong.toFixed(1), 'of 100 answers clearly used tool text that was no longer shown'])
   }
-  const sums = tiles
-    .map(([figure, text]) => `<div><b>${prose(figure)}</b><span>${prose(text)}</span></div>`)
-    .join('')
+  const sums = tiles.map(([figure, text]) => `<div><b>${prose(figure)}</b><span>${prose(text)}</span></div>`).join('')
   const meanings = POLICY_NAMES.filter((name) => policies[name] !== undefined)
-    .map(
-      (name) =>
-        `<tr${name === 'pi-context-manager' ? ' class="own"' : ''}><td>${name}</td><td style="white-space:normal">${MEANING[name]}</td></tr>`,
-    )
+    .map((name) => `<tr${name === 'pi-context-manager' ? ' class="own"' : ''}><td>${name}</td><td style="white-space:normal">${MEANING[name]}</td></tr>`)
     .join('')
   const explained = `<details><summary>What the policies are</summary><table>${meanings}</table></details>`
   const totals = single ? '' : `${table(summary)}${missedUses(policies, summary.calls)}`
@@ -145,7 +148,9 @@ function session(report: SessionReport, open: boolean): string {
   const legend = lines.map((name) => `<span><i style="background:var(--${name})"></i>${name}</span>`).join('')
   const figures = [
     `<figure><figcaption>Context size over calls, tokens; ticks are rolls</figcaption>${size}</figure>`,
-    ...(isOnPlan(report) ? [] : [`<figure><figcaption>Cost over calls${cheap.length < lines.length ? ' (without sections)' : ''}</figcaption>${cost}</figure>`]),
+    ...(isOnPlan(report)
+      ? []
+      : [`<figure><figcaption>Cost over calls${cheap.length < lines.length ? ' (without sections)' : ''}</figcaption>${cost}</figure>`]),
     where(report),
     active(report),
   ]
@@ -205,15 +210,7 @@ function rolls({ details }: SessionReport): string {
   if (details.rolls.length === 0) return ''
   const rows = details.rolls.map((roll) => {
     const back = roll.paysBackAfterCalls === undefined ? '–' : String(roll.paysBackAfterCalls)
-    const cells = [
-      roll.call,
-      roll.reason,
-      roll.items,
-      tokens(roll.removedTokens),
-      tokens(roll.cost),
-      tokens(roll.gain),
-      back,
-    ]
+    const cells = [roll.call, roll.reason, roll.items, tokens(roll.removedTokens), tokens(roll.cost), tokens(roll.gain), back]
     return `<tr>${cells.map((cell) => `<td class="n">${escape(String(cell))}</td>`).join('')}</tr>`
   })
   const heads = ['before call', 'why', 'items', 'tokens gone', 'cost once', 'saves a call', 'pays after calls']

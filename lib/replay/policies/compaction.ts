@@ -49,12 +49,7 @@ export class Compactions {
 }
 
 /** Compacts a conversation; undefined if nothing could be removed. `count` is the number of earlier compactions. */
-export function compact(
-  entries: readonly RecordedEntry[],
-  cache: BlockCache,
-  setting: Setting,
-  count: number,
-): Compacted | undefined {
+export function compact(entries: readonly RecordedEntry[], cache: BlockCache, setting: Setting, count: number): Compacted | undefined {
   const cut = cutOf(entries, cache)
   if (cut <= (entries[0]?.message.role === 'compactionSummary' ? 1 : 0)) return undefined
   const old = entries.slice(0, cut)

@@ -113,8 +113,7 @@ export class Clear extends Hiding {
     for (const entry of this.entries) {
       units += this.#cleared.has(entry) ? this.line.length : unitsOf(this.cache.of(entry))
     }
-    if (units / this.setting.unitsPerToken > 100_000)
-      for (const entry of results.slice(0, -3)) this.#cleared.add(entry)
+    if (units / this.setting.unitsPerToken > 100_000) for (const entry of results.slice(0, -3)) this.#cleared.add(entry)
     return this.#cleared
   }
 }

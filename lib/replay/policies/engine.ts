@@ -7,10 +7,7 @@ export function openManager(setting: Setting): Promise<ContextManager> {
   return ContextManager.open({
     sessionId: setting.sessionId,
     cwd: setting.cwd,
-    store:
-      setting.store === undefined
-        ? { kind: 'memory' }
-        : { kind: 'sqlite', path: setting.store, durability: 'process' },
+    store: setting.store === undefined ? { kind: 'memory' } : { kind: 'sqlite', path: setting.store, durability: 'process' },
     window: { perTurn: setting.manager.perTurn, turnsBack: setting.manager.turnsBack },
     filesystemId: 'replay',
     watch: false,

@@ -111,7 +111,13 @@ export class Managed implements Policy {
       visible: (known) => this.#shown(known),
       landmarks: () => this.#path.flatMap((key) => this.#points.get(key) ?? []).reverse(),
       accepted: () => void this.#pending.splice(0, this.#passed),
-      call: (when) => modelCall(setting, this.#moment, { ...when, at: this.#at, systemUnits: this.#system.units, cacheKept: this.#odds.kept({ at: this.#at, isPrompt: when.isPrompt, model: this.#moment?.model ?? '' }) }),
+      call: (when) =>
+        modelCall(setting, this.#moment, {
+          ...when,
+          at: this.#at,
+          systemUnits: this.#system.units,
+          cacheKept: this.#odds.kept({ at: this.#at, isPrompt: when.isPrompt, model: this.#moment?.model ?? '' }),
+        }),
       mayRoll: () => true,
       planned: ({ receipt }) => void (receipt !== undefined && this.#rolls.push(receipt)),
       tools: {

@@ -17,7 +17,10 @@ export class Recorded extends Append {
 
   override branch(path: readonly RecordedEntry[], step: BranchStep = { kind: 'branch', keys: path.map(({ key }) => key), at: 0 }): void {
     const shown = new Set(keysShown(step))
-    super.branch(path.filter(({ key }) => shown.has(key)), step)
+    super.branch(
+      path.filter(({ key }) => shown.has(key)),
+      step,
+    )
     this.#summary = step.compaction === undefined ? undefined : this.#summaryOf(step.compaction.summary)
     this.#edits.clear()
     for (const [key, content] of step.edits ?? []) this.edited({ key, content })
