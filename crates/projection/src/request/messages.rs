@@ -198,7 +198,7 @@ mod tests {
         let all: Vec<&Value> = blocks.iter().map(|(block, _)| block).collect();
         let message = json!({ "content": all });
         assert_eq!(message_units(&message), 6_625);
-        assert_eq!(message_tokens(&message), 1_206);
+        assert_eq!(message_tokens(&message), 1_657);
         assert_eq!(message_units(&json!({ "content": "abc" })), 3);
         assert_eq!(
             message_units(&json!({ "summary": "ab", "command": "c", "output": "def", "other": "x" })),
