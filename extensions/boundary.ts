@@ -24,8 +24,8 @@ import type { Held } from '../lib/ui/index.ts'
 import { Figures } from './shares.ts'
 import { NOTICE, POINT } from './messages.ts'
 import type { PiMessage, Replacement } from './messages.ts'
+import { answeringModel } from './provider.ts'
 import type { Settings } from './settings.ts'
-import { appendsTools } from './recall.ts'
 import type { Recall } from './recall.ts'
 import { TOOLS_TOKENS } from './tools.ts'
 
@@ -94,7 +94,7 @@ export class Boundary {
         tokens: TOOLS_TOKENS,
         given: () => recall.tools,
         bound: () => circumstances.bindsTools(branch.ctx),
-        appends: () => appendsTools(branch.ctx.model),
+        appends: () => circumstances.appendsTools(branch.ctx),
         give: () => this.#bringTools(),
       },
     })
@@ -245,7 +245,7 @@ export class Boundary {
     return this.#exclusive(ctx, async () => {
       const held = this.inSections ? undefined : await this.#driver.heldBack()
       if (held === undefined) return undefined
-      return { ...held, model: ctx.model?.id ?? '', ...(this.off || this.#recall.possible ? {} : { lacksRecall: true }) }
+      return { ...held, model: answeringModel(ctx)?.id ?? '', ...(this.off || this.#recall.possible ? {} : { lacksRecall: true }) }
     })
   }
 
@@ -308,7 +308,7 @@ export class Boundary {
 
   #bringTools(): void {
     this.#recall.bringTools()
-    if (this.#recall.tools && !appendsTools(this.#branch.ctx.model)) this.figures.ledger.touch()
+    if (this.#recall.tools && !this.circumstances.appendsTools(this.#branch.ctx)) this.figures.ledger.touch()
   }
 
   #exclusive<T>(ctx: ExtensionContext, work: () => Promise<T>): Promise<T> {

@@ -7,7 +7,7 @@ import type { CacheCounts, CataloguePrices, CompactionRule } from '../lib/models
 import { rulesFor, SessionBinding } from './binding.ts'
 import { CompactionSettings } from './compaction-settings.ts'
 import { SessionLifetimes } from './lifetimes.ts'
-import { isOnPlan, lastAnswer, physicalModel, perCatalogueDollar } from './provider.ts'
+import { answeringModel, isOnPlan, lastAnswer, physicalModel, perCatalogueDollar } from './provider.ts'
 import type { PricedUsage } from './provider.ts'
 import { appendsTools } from './recall.ts'
 import { askedSeconds } from './requests.ts'
@@ -117,7 +117,7 @@ export class Circumstances {
 
   /** True if the system prompt or the tools have changed since the last answer, where that costs the cache. */
   #hasOtherHead(ctx: ExtensionContext): boolean {
-    return this.#answeredHead !== undefined && !appendsTools(ctx.model) && this.#answeredHead !== this.#headOf(ctx)
+    return this.#answeredHead !== undefined && !this.appendsTools(ctx) && this.#answeredHead !== this.#headOf(ctx)
   }
 
   #headOf(ctx: ExtensionContext): string {
@@ -145,8 +145,13 @@ export class Circumstances {
 
   /** True if a later change of the tools would cost the model its reasoning. */
   bindsTools(ctx: ExtensionContext): boolean {
-    const binding = this.binding.of(ctx.model)
-    return (binding === 'drops' || binding === 'refuses') && !appendsTools(ctx.model)
+    const binding = this.binding.of(answeringModel(ctx))
+    return (binding === 'drops' || binding === 'refuses') && !this.appendsTools(ctx)
+  }
+
+  /** True if the model that answers accepts new tools in mid-conversation, so that the cached prompt before them stays valid. */
+  appendsTools(ctx: ExtensionContext): boolean {
+    return appendsTools(answeringModel(ctx))
   }
 
   /** The prices of the model that answers, as far as its provider charges what the catalogue says. `usage` is that of the answer, else the last one counts. */
@@ -172,7 +177,7 @@ export class Circumstances {
 
   /** True if the provider finds the system part in its cache if everything behind it is new. */
   findsHead(ctx: ExtensionContext): boolean {
-    const model = physicalModel(ctx, lastAnswer(ctx.sessionManager))
+    const model = answeringModel(ctx)
     return model === undefined || looksBack(model) || rulesFor(model).cache.kind !== 'endings'
   }
 
@@ -191,8 +196,9 @@ export class Circumstances {
 
   /** If a provider accepts changes in mid-conversation, the head of the prompt stays as first sent. */
   #systemTokens(ctx: ExtensionContext): number {
-    const name = ctx.model === undefined ? '' : `${ctx.model.provider}/${ctx.model.id}`
-    if (!appendsTools(ctx.model) || this.#head.model !== name) {
+    const model = answeringModel(ctx)
+    const name = model === undefined ? '' : `${model.provider}/${model.id}`
+    if (!appendsTools(model) || this.#head.model !== name) {
       this.#head = { model: name, tokens: Math.ceil(this.systemCharacters(ctx) / 4) }
     }
     return this.#head.tokens

@@ -61,6 +61,11 @@ export function physicalModel(ctx: ExtensionContext, last: LastAnswer | undefine
   return ctx.modelRegistry.find(last.provider, last.model) ?? model
 }
 
+/** The same for the branch that is current. */
+export function answeringModel(ctx: ExtensionContext): ExtensionContext['model'] {
+  return physicalModel(ctx, lastAnswer(ctx.sessionManager))
+}
+
 /** True if the model is paid by a plan at a flat rate, so that tokens count and not dollars. */
 export function isOnPlan({ modelRegistry }: Pick<ExtensionContext, 'modelRegistry'>, model: ExtensionContext['model']): boolean {
   // Earlier versions of Pi do not tell.

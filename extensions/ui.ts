@@ -6,7 +6,7 @@ import { dollars, heldStatus, heldText, lifetimeText, paidText, savingText, shar
 import type { Held, Savings } from '../lib/ui/index.ts'
 import type { Host } from './host.ts'
 import { longWait } from './place.ts'
-import { isOnPlan } from './provider.ts'
+import { answeringModel, isOnPlan } from './provider.ts'
 import { isInWindow } from './outputs.ts'
 import type { Report } from './report.ts'
 import { percentParts, short, shortParts } from './shares.ts'
@@ -25,7 +25,7 @@ export async function showStatus(host: Host, ctx: ExtensionContext): Promise<voi
   try {
     const state = await boundary.manager.storeState()
     const parts: string[] = []
-    const isPlan = isOnPlan(ctx, ctx.model)
+    const isPlan = isOnPlan(ctx, answeringModel(ctx))
     const saved = savings(boundary.figures.ledger, isPlan)
     if (saved !== undefined) parts.push(saved)
     const room = isPlan ? roomIn(ctx) : undefined

@@ -2,7 +2,7 @@
 import type { ExtensionCommandContext, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { PriceStep } from '../index.js'
 import { dollars, widthOf, wrapped } from '../lib/ui/index.ts'
-import { isOnPlan } from './provider.ts'
+import { answeringModel, isOnPlan } from './provider.ts'
 import { brokenTokens, callsBack, isSame, originsOf, readReport, replacedSentences } from '../lib/models/index.ts'
 import type { CachedCall, EditOrigin, ReplacedMessage } from '../lib/models/index.ts'
 import type { Made } from './boundary.ts'
@@ -47,7 +47,7 @@ export async function why(host: Host, ctx: ExtensionCommandContext): Promise<str
     reasoningLost: receipts.reduce((sum, { reasoningLost = 0 }) => sum + reasoningLost, 0),
     lookback: call?.lookbackBlocks,
     steps: call?.prices.tiers,
-    isPlan: isOnPlan(ctx, ctx.model),
+    isPlan: isOnPlan(ctx, answeringModel(ctx)),
   })
   // Pi leaves a column free on either side.
   const width = widthOf(process.stdout) - 2

@@ -4,10 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { SessionEntry } from '@earendil-works/pi-coding-agent'
+import { Circumstances } from '../../extensions/circumstances.ts'
 import { entriesAfter, messageOf, messagesOf, POINT, points, replacementOf } from '../../extensions/messages.ts'
 import type { SessionTree } from '../../extensions/messages.ts'
 import { billOf, isOnPlan, lastAnswer, physicalModel } from '../../extensions/provider.ts'
 import { appendsTools } from '../../extensions/recall.ts'
+import { DEFAULTS } from '../../extensions/settings.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extensions/results.ts'
 import { namesBeside, registerTools, TOOLS_TOKENS } from '../../extensions/tools.ts'
 import { cleanUp, onCleanUp } from '../../rig/pi.ts'
@@ -270,5 +272,37 @@ describe('the provider', () => {
     expect(physicalModel(ctx('pi-virtual'), last)).toBe(routed)
     expect(physicalModel(ctx('pi-virtual'), undefined)).toMatchObject({ id: 'auto' })
     expect(physicalModel(ctx('openai-completions'), last)).toMatchObject({ id: 'auto' })
+  })
+
+  test.each<[string, object, [appends: boolean, binds: boolean]]>([
+    ['takes new tools in mid-conversation', { supportsMidConvoSystemMessages: true, supportsToolSearch: true }, [true, false]],
+    ['binds its reasoning to its tools', {}, [false, true]],
+  ])('a model that routes its requests: the one that answered %s', (_name, compat, expected) => {
+    const routed = {
+      provider: 'anthropic',
+      id: 'claude-opus-5-5',
+      api: 'anthropic-messages',
+      baseUrl: 'https://api.anthropic.com',
+      compat,
+      cost: {},
+      contextWindow: 1,
+    }
+    const entry = {
+      id: 'a',
+      parentId: null,
+      type: 'message',
+      message: { role: 'assistant', provider: 'anthropic', model: 'claude-opus-5-5', timestamp: 1, stopReason: 'stop' },
+    }
+    const at = (entries: object[]) =>
+      ({
+        model: { provider: 'r', id: 'auto', api: 'pi-virtual', cost: {}, contextWindow: 1 },
+        modelRegistry: { find: () => routed },
+        sessionManager: { getLeafId: () => (entries.length > 0 ? 'a' : null), getEntry: () => entries[0] },
+        getSystemPrompt: () => '',
+      }) as any
+    const circumstances = new Circumstances({ getActiveTools: () => [], getAllTools: () => [] } as any, DEFAULTS)
+    const found = (ctx: any) => [circumstances.appendsTools(ctx), circumstances.bindsTools(ctx)]
+    expect(found(at([]))).toEqual([false, false])
+    expect(found(at([entry]))).toEqual(expected)
   })
 })
