@@ -13,7 +13,7 @@ const APP = { authorization: 'Bearer sk-or-secret', 'http-referer': 'https://app
 const ANTHROPIC_TOOLS = ['show', 'mcp__context__activate'].map((name) => ({ name, description: name, input_schema: { type: 'object' } }))
 
 describe('in Anthropic’s format', () => {
-  async function started(strict: object) {
+  async function started(strict: object, model = 'anthropic/claude-opus-5.5') {
     const server = await startModelServer(thinker, { account: 'new', ...strict })
     const { gateway, warnings } = await gatewayTo('http://127.0.0.1:1')
     const url = `${gateway.url.replace(/\/anthropic$/, '')}/${server.url}/api`
@@ -21,7 +21,7 @@ describe('in Anthropic’s format', () => {
     const loop = new PlainLoop({
       server: { url },
       api: 'anthropic-messages',
-      model: 'anthropic/claude-opus-5.5',
+      model,
       run: (_, { name }) => long(name),
       body,
       headers: { 'user-agent': 'app/1', ...APP, 'x-api-key': 'sk-or-secret' },
@@ -56,6 +56,13 @@ describe('in Anthropic’s format', () => {
     expect(last.raw.length).toBeLessThan(0.6 * JSON.stringify(loop.messages).length)
     expect(last.body.thinking).toEqual({ type: 'adaptive' })
     expect(last.headers['anthropic-beta']).toBeUndefined()
+  })
+
+  test('a refusal of reasoning, which names the field as a way out, is not one of the field', async () => {
+    const { loop, warnings } = await started({}, 'anthropic/claude-sonnet-4.5')
+    const refused = await talk(loop, 24)
+    expect(refused).toEqual([expect.stringContaining('prefix_mismatch_behavior')])
+    expect(warnings).toEqual([expect.stringContaining('has refused reasoning of anthropic/claude-sonnet-4.5')])
   })
 
   test('one that knows it refuses nothing; session and markers arrive as the app has set them', async () => {

@@ -28,7 +28,7 @@ import { BillLedger } from './ledger.ts'
 import { answerMcp } from './mcp.ts'
 import { askedOf, isAnthropicApi, isBindingRefusal, ObservedBinding } from '../models/index.ts'
 import { Lifetimes } from './lifetime/lifetimes.ts'
-import { isFieldRefusal, modelOf, withBinding } from './models.ts'
+import { BINDING_FIELD, isFieldRefusal, modelOf, withBinding } from './models.ts'
 import type { GatewayOptions } from './options.ts'
 import { apiOf, folderOf, listEdit, readRequest } from './request.ts'
 import type { Api, ModelRequest } from './request.ts'
@@ -374,22 +374,23 @@ export class Gateway {
 
   #refused(edited: Edited | undefined, target: URL, text: string): void {
     if (edited === undefined) return
-    const { model, cannotAsk, body } = edited.request
-    if (edited.bytes !== undefined && cannotAsk !== true && askedOf(body) === undefined && isFieldRefusal(text)) {
+    const { model, body } = edited.request
+    // The refusal of reasoning names the field, too, as a way out.
+    if (isBindingRefusal(text)) {
+      this.#seen.refused(model)
+      this.#tell(
+        'binding',
+        `the provider has refused reasoning of ${model} because something before it has changed; from now on nothing changes there within a turn`,
+      )
+    } else if (isFieldRefusal(text) && askedOf(body) === undefined && edited.bytes?.includes(BINDING_FIELD) === true) {
       this.#unasked.add(target.origin)
       // Without the field, the provider refuses reasoning that no longer fits.
       this.#seen.refused(model)
-      return this.#tell(
+      this.#tell(
         'field',
         `${target.host} does not take the field that lets a provider drop reasoning; it is no longer sent there, and old reasoning leaves with what has changed before it. The request that was refused can be sent again`,
       )
     }
-    if (!isBindingRefusal(text)) return
-    this.#seen.refused(model)
-    this.#tell(
-      'binding',
-      `the provider has refused reasoning of ${model} because something before it has changed; from now on nothing changes there within a turn`,
-    )
   }
 
   #tell(kind: string, sentence: string): void {

@@ -38,9 +38,12 @@ export function withBinding(request: ModelRequest, body: Fields, headers: string
   return asking === undefined ? { body, headers } : { body: asking, headers: withValue(headers, 'anthropic-beta', withBindingBeta) }
 }
 
-/** True if a provider refuses the field or its beta header: a router, or another provider in Anthropic's format. */
+/** The field that asks a provider to drop reasoning instead of refusing it. */
+export const BINDING_FIELD = 'block_binding'
+
+/** True if a 400 names the field or its beta header, as a router or another provider in Anthropic's format refuses them. */
 export function isFieldRefusal(text: string): boolean {
-  return /block_binding|thinking-binding-controls/i.test(text)
+  return text.includes(BINDING_FIELD) || text.includes('thinking-binding-controls')
 }
 
 /** True if the field may be added to a request: it is one in Anthropic's format with thinking. */
