@@ -57,6 +57,8 @@ export class Told {
       const [first, ...others] = textsAt(recorded, places[at] as string)
       const lines = first?.split('\n') ?? []
       waiting = [...waiting.filter((line) => !lines.includes(line)), ...lines]
+      // Few places have notices, and looking back from a unit costs as much as its turn is long.
+      if (waiting.length === 0 && others.length === 0) continue
       // A request seldom ends with an answer, and nothing may stand between a call and its result.
       const isAnswer = unit.parts.some(({ message: { role } }) => role === 'assistant')
       if ((isAnswer && first === undefined) || isHeld({ shape: unit.shape, messages: upTo(units, at) })) continue
