@@ -72,7 +72,7 @@ export function passBack(
       for (let rest = answer.read() as Buffer | null; rest !== null; rest = answer.read() as Buffer | null) take(rest)
       await refusal?.end()
       write(held)
-      if (!answer.complete || isCut()) return breakOff(response, answer)
+      if (!answer.complete || (isCut() && endsWithConnection(answer, response.req))) return breakOff(response, answer)
       const trailers = trailersOf(answer.rawTrailers)
       if (trailers.length > 0) response.addTrailers(trailers)
       response.end()
@@ -86,6 +86,12 @@ export function passBack(
 }
 
 const NOTHING = Buffer.alloc(0)
+
+/** True if only the end of the connection ends an answer (RFC 9112, 6.3). What fails behind the end of another one is not part of it. */
+function endsWithConnection({ statusCode, headers }: IncomingMessage, { method }: Pick<IncomingMessage, 'method'>): boolean {
+  if (method === 'HEAD' || statusCode === 204 || statusCode === 304) return false
+  return headers['content-length'] === undefined && headers['transfer-encoding'] === undefined
+}
 
 /** Ends an answer so that the client gets what was written, and sees that this is not all. */
 function breakOff(response: ServerResponse, answer: IncomingMessage): void {
