@@ -38,6 +38,16 @@ const CONTENT: [string, ShapeName, object, number][] = [
   ['a result with a document', 'anthropic', result({ type: 'document', source: { type: 'text', media_type: 'text/plain', data: LONG } }), LONG.length],
   ['a result with a PDF', 'anthropic', result({ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: PNG } }), 4_800],
   ['a result with an image', 'anthropic', result({ type: 'image', source: { type: 'base64', media_type: 'image/png', data: PNG } }), 4_800],
+  ['a result with the address of an image', 'anthropic', result({ type: 'image', source: { type: 'url', url: 'https://x' } }), 4_800],
+  ['a result with a small image', 'anthropic', result({ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } }), 4_800],
+  [
+    'a result with the address of an image',
+    'openai-responses',
+    { type: 'function_call_output', call_id: 'c', output: [{ type: 'input_image', image_url: 'https://x' }] },
+    4_800,
+  ],
+  ['a prompt with the address of an image', 'openai-chat', { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x' } }] }, 4_800],
+  ['a small image', 'gemini', { role: 'user', parts: [{ inlineData: { mimeType: 'image/png', data: 'aGk=' } }] }, 4_800],
   ['a result with a file', 'anthropic', result({ type: 'document', source: { type: 'file', file_id: 'f' } }), 4_801],
   ['a search that OpenAI runs', 'openai-responses', { type: 'web_search_call', id: 'w', status: 'completed', action: { query: LONG } }, LONG.length],
   [

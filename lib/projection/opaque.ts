@@ -22,12 +22,19 @@ export function pictured(block: Fields): Block {
 function charactersOf(value: unknown, name = ''): number {
   if (typeof value === 'string') {
     if (name.startsWith('encrypted_')) return Math.round(value.length * 0.75)
-    return BASE64.test(value) ? IMAGE_CHARACTERS : value.length
+    return name === 'image_url' || BASE64.test(value) ? IMAGE_CHARACTERS : value.length
   }
   if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + charactersOf(one, name), 0)
   if (!isFields(value)) return 0
+  if (isPicture(value, name)) return IMAGE_CHARACTERS
   const isLink = Object.keys(value).some((one) => LINKS.has(one)) && !('data' in value)
   return Object.entries(value).reduce((sum, [field, one]) => sum + (UNSHOWN.has(field) ? 0 : charactersOf(one, field)), isLink ? IMAGE_CHARACTERS : 0)
+}
+
+/** True for the source of an image or of a document that is not text, whether it has the bytes, however few, or only their address. */
+function isPicture({ type, mimeType, data }: Fields, name: string): boolean {
+  if (name === 'image_url' || type === 'url' || type === 'base64') return true
+  return typeof data === 'string' && typeof mimeType === 'string' && !mimeType.startsWith('text/')
 }
 
 /** A long text in base64, or a data URL of one. */

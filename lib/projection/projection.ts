@@ -22,7 +22,7 @@ import { Reasoning } from './reasoning.ts'
 import { recordedMs, recordOf } from './recorded.ts'
 import type { TurnMessage } from './recorded.ts'
 import { sections } from './sections.ts'
-import { isHeld } from './shape.ts'
+import { isClosed, isHeld } from './shape.ts'
 import type { Shape } from './shape.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import { Table, undisturbed } from './table.ts'
@@ -283,7 +283,7 @@ export class Projection {
 
   #say(table: Table, shape: Shape | undefined): void {
     // The driver keeps them until there is a place for them.
-    const text = table.units.length === 0 || isHeld(this.#pass) ? '' : this.#driver.takeNotices().join('\n')
+    const text = table.units.length === 0 || isClosed(this.#pass) ? '' : this.#driver.takeNotices().join('\n')
     if (text === '') return
     table.say(this.#told.notice(text, shape, this.#now()))
   }

@@ -33,6 +33,8 @@ export interface Shape {
    * added. Without it: such turns do not exist.
    */
   isHeld?(messages: readonly object[]): boolean
+  /** True if the messages end with an answer that the model continues, so that nothing may be added behind it. */
+  isPaused?(messages: readonly object[]): boolean
   /** The part of a message that counts as its content, if not all of it does. */
   content?(message: object): unknown
 }
@@ -40,6 +42,11 @@ export interface Shape {
 /** True if nothing in a conversation may change now, and nothing may be added to it. */
 export function isHeld(conversation: { shape: Shape | undefined; messages: readonly object[] } | undefined): boolean {
   return conversation?.shape?.isHeld?.(conversation.messages) === true
+}
+
+/** True if nothing may be added at the end of a conversation, such as a notice. */
+export function isClosed(conversation: { shape: Shape | undefined; messages: readonly object[] } | undefined): boolean {
+  return isHeld(conversation) || conversation?.shape?.isPaused?.(conversation.messages) === true
 }
 
 /** The edit, if it is of the kind `message`. */

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import type { ContextManager } from '../../index.js'
 import { fingerprint } from './identity.ts'
-import { isHeld } from './shape.ts'
+import { isClosed } from './shape.ts'
 import type { Shape } from './shape.ts'
 import { UNDECIDED } from './shapes.ts'
 import { isOfSystem, textsOf } from './table.ts'
@@ -61,7 +61,7 @@ export class Told {
       if (waiting.length === 0 && others.length === 0) continue
       // A request seldom ends with an answer, and nothing may stand between a call and its result.
       const isAnswer = unit.parts.some(({ message: { role } }) => role === 'assistant')
-      if ((isAnswer && first === undefined) || isHeld({ shape: unit.shape, messages: upTo(units, at) })) continue
+      if ((isAnswer && first === undefined) || isClosed({ shape: unit.shape, messages: upTo(units, at) })) continue
       const texts = waiting.length === 0 ? others : [waiting.join('\n'), ...others]
       waiting = []
       const behind = units.slice(at + 1, at + 1 + texts.length).flatMap(({ parts }) => parts.flatMap(({ message }) => textsOf(message)))

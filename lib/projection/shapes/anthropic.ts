@@ -57,6 +57,10 @@ export const anthropic: Shape = {
     return { role: 'user', content: [{ type: 'text', text }] }
   },
 
+  isPaused(messages) {
+    return (messages.at(-1) as Fields | undefined)?.['role'] === 'assistant'
+  },
+
   // While a call that the provider runs is open, a word behind the results would end the turn without its result.
   isHeld(messages) {
     const answered = new Set<unknown>()
@@ -64,7 +68,6 @@ export const anthropic: Shape = {
       const { role, content } = messages[at] as Fields
       const blocks = Array.isArray(content) ? (content as Fields[]) : []
       if (role === 'assistant') {
-        if (at === messages.length - 1) return true
         for (const block of blocks) if (isServerResult(block)) answered.add(block['tool_use_id'])
         if (blocks.some((block) => SERVER_CALLS.has(String(block['type'])) && !answered.has(block['id']))) return true
       } else if (role === 'user' && (blocks.length === 0 || !blocks.every(isResult))) return false
