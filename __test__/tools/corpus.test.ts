@@ -50,7 +50,7 @@ test('each agent that the gateway starts has its calls here', () => {
   const page = readFileSync(new URL('../../docs/gateway.md', import.meta.url), 'utf8')
   const table = page
     .split('\n## What is set\n')[1]!
-    .split('\n## ')[0]!
+    .split(/\n##+ /)[0]!
     .split('\n')
     .filter((line) => line.startsWith('| '))
   const programs = table

@@ -14,9 +14,9 @@ export const LOG_HELP = `pi-context-manager log [options] ID|PATH|SESSION
 Lists the versions of an object, newest first, each with what it changed, like
 "git log -p", after its agent and its session. A long change or line shows only
 its beginning, and thousands of changed lines are not compared one by one;
-"show ID@TX" prints all of a version. ID is an object's ID
-or its short name (673a446c), or a beginning of either that no other object has
-(four digits of a short name at least). SESSION is its conversation.
+"show ID@TX" prints all of a version. ID is an object's ID or its short name
+(673a446c), or a beginning of either that no other object has (four digits of
+a short name at least). SESSION is its conversation.
 
 ${STORE_HELP}
   --limit N             at most N versions
