@@ -38,14 +38,6 @@ export function withBinding(request: ModelRequest, body: Fields, headers: string
   return asking === undefined ? { body, headers } : { body: asking, headers: withValue(headers, 'anthropic-beta', withBindingBeta) }
 }
 
-/** The field that asks a provider to drop reasoning instead of refusing it. */
-export const BINDING_FIELD = 'block_binding'
-
-/** True if a 400 names the field or its beta header, as a router or another provider in Anthropic's format refuses them. */
-export function isFieldRefusal(text: string): boolean {
-  return text.includes(BINDING_FIELD) || text.includes('thinking-binding-controls')
-}
-
 /** True if the field may be added to a request: it is one in Anthropic's format with thinking. */
 function mayAsk({ api, body, cannotAsk }: ModelRequest): boolean {
   return cannotAsk !== true && api === 'messages' && isFields(body['thinking']) && body['thinking']['type'] !== 'disabled'

@@ -5,8 +5,13 @@
  */
 import type { Binding } from './rules.ts'
 
+/** The field of `thinking` that asks a provider to drop reasoning instead of refusing it. */
+export const BINDING_FIELD = 'block_binding'
+
+const CONTROLS = 'thinking-binding-controls'
+
 /** The beta header without which Anthropic refuses the field. */
-export const BINDING_BETA = 'thinking-binding-controls-2026-08-01'
+export const BINDING_BETA = `${CONTROLS}-2026-08-01`
 
 /**
  * Returns what a body asks for: `drops`, `refuses`, or undefined if it does not say. Reads Anthropic's Messages, Bedrock's
@@ -14,7 +19,7 @@ export const BINDING_BETA = 'thinking-binding-controls-2026-08-01'
  */
 export function askedOf(body: unknown): Binding | undefined {
   const { thinking, additionalModelRequestFields, anthropic, bedrock } = fieldsOf(body)
-  const { block_binding: binding } = fieldsOf(thinking ?? fieldsOf(additionalModelRequestFields)['thinking'])
+  const { [BINDING_FIELD]: binding } = fieldsOf(thinking ?? fieldsOf(additionalModelRequestFields)['thinking'])
   const { blockBinding } = fieldsOf(fieldsOf(anthropic)['thinking'] ?? fieldsOf(bedrock)['reasoningConfig'])
   const asked = fieldsOf(binding)['prefix_mismatch_behavior'] ?? fieldsOf(blockBinding)['prefixMismatchBehavior']
   return asked === 'drop_block' ? 'drops' : asked === 'error' ? 'refuses' : undefined
@@ -25,7 +30,7 @@ export function askingForDrops(body: object): object | undefined {
   const thinking = fieldsOf((body as { thinking?: unknown }).thinking)
   if (thinking['type'] === 'disabled') return undefined
   const type = thinking['type'] ?? 'adaptive'
-  return { ...body, thinking: { ...thinking, type, block_binding: { prefix_mismatch_behavior: 'drop_block' } } }
+  return { ...body, thinking: { ...thinking, type, [BINDING_FIELD]: { prefix_mismatch_behavior: 'drop_block' } } }
 }
 
 /** A value of the header `anthropic-beta` with the one that the field needs. */
@@ -96,6 +101,11 @@ export function isBindingRefusal(error: unknown): boolean {
   if (typeof error === 'string') return /bound to a different conversation/i.test(error)
   const { message, errorMessage, error: inner, cause, responseBody, lc_error_code: _code } = fieldsOf(error)
   return [message, errorMessage, inner, cause, responseBody].some((one) => one !== error && one !== undefined && isBindingRefusal(one))
+}
+
+/** True if a 400 names the field that asks for drops, or its beta header, as routers and other providers in Anthropic's format refuse them. */
+export function isFieldRefusal(text: string): boolean {
+  return text.includes(BINDING_FIELD) || text.includes(CONTROLS)
 }
 
 /** Bindings that a session has observed of its models. */
