@@ -57,13 +57,17 @@ export function lastAnswer(branch: SessionTree): LastAnswer | undefined {
  */
 export function physicalModel(ctx: ExtensionContext, last: LastAnswer | undefined): ExtensionContext['model'] {
   const { model } = ctx
-  if (model === undefined || (model.api as string) !== VIRTUAL_API || last === undefined) return model
+  if (model === undefined || !isVirtual(model) || last === undefined) return model
   return ctx.modelRegistry.find(last.provider, last.model) ?? model
 }
 
 /** The same for the branch that is current. */
 export function answeringModel(ctx: ExtensionContext): ExtensionContext['model'] {
-  return physicalModel(ctx, lastAnswer(ctx.sessionManager))
+  return isVirtual(ctx.model) ? physicalModel(ctx, lastAnswer(ctx.sessionManager)) : ctx.model
+}
+
+function isVirtual(model: ExtensionContext['model']): boolean {
+  return (model?.api as string | undefined) === VIRTUAL_API
 }
 
 /** True if the model is paid by a plan at a flat rate, so that tokens count and not dollars. */
