@@ -124,7 +124,7 @@ impl Node {
         let valid = time("valid-time").unwrap_or(Timestamp::from_millis(i64::MAX));
         // The number of transactions until then.
         let by_then = time("tx-time").map(|time| data.transactions.partition_point(|tx| tx.time <= time));
-        let until = number("tx-id").or(by_then.map(|count| count.wrapping_sub(1))).unwrap_or(usize::MAX);
+        let count = number("tx-id").map(|tx| tx + 1).or(by_then).unwrap_or(usize::MAX);
         let eid = parameters.get("eid").map_or("", String::as_str);
         if number("await-tx-id").is_some_and(|tx| tx >= data.transactions.len()) {
             return (500, json!({ "class": "java.util.concurrent.TimeoutException" }).to_string());
@@ -149,22 +149,19 @@ impl Node {
             {
                 (400, json!({ "xtdb.error/error-type": "node-out-of-sync" }).to_string())
             }
-            "entity-tx" | "entity" if by_then == Some(0) => {
-                (404, missing(&format!("{eid} {endpoint} not found"), in_edn || endpoint == "entity-tx"))
-            }
             "entity" if parameters.contains_key("history") => {
                 let bounds = time("start-valid-time")..time("end-valid-time");
                 let rows = match parameters.get("sort-order").map(String::as_str) {
                     Some("desc") => data.newest(eid, number("end-tx-id"), bounds.end),
-                    _ => data.history(eid, until, bounds, in_edn),
+                    _ => data.history(eid, count, bounds, in_edn),
                 };
                 (200, rows)
             }
-            "entity" => match data.at(eid, valid, until) {
+            "entity" => match data.at(eid, valid, count) {
                 Some(put) => (200, put.document.to_string()),
                 None => (404, missing(&format!("{eid} entity not found"), in_edn)),
             },
-            "entity-tx" => match data.at(eid, valid, until) {
+            "entity-tx" => match data.at(eid, valid, count) {
                 Some(put) => {
                     (200, data.place(put).replacen('{', &format!("{{:xt/id #xtdb/id \"{}\", ", hash(eid)), 1))
                 }
@@ -172,10 +169,9 @@ impl Node {
             },
             "tx-log" => (200, data.log(number("after-tx-id")).to_string()),
             "attribute-stats" => (200, json!({ "xt/id": 1, "type": 1, "source": 1 }).to_string()),
-            "query" if by_then == Some(0) => (200, "[]".to_owned()),
             "query" => {
                 let edn = parameters.get("query-edn").map_or(body, String::as_str);
-                (200, data.query(edn, valid, until).to_string())
+                (200, data.query(edn, valid, count).to_string())
             }
             _ => (404, json!({ "error": endpoint }).to_string()),
         }
@@ -183,9 +179,9 @@ impl Node {
 }
 
 impl Data {
-    /// The version that holds at a valid time, as of a transaction.
-    fn at(&self, id: &str, valid: Timestamp, until: usize) -> Option<&Put> {
-        let held = self.puts.iter().filter(|put| put.id == id && put.valid <= valid && put.tx <= until);
+    /// The version that holds at a valid time, after the first `count` transactions.
+    fn at(&self, id: &str, valid: Timestamp, count: usize) -> Option<&Put> {
+        let held = self.puts.iter().filter(|put| put.id == id && put.valid <= valid && put.tx < count);
         held.max_by_key(|put| (put.valid, put.tx))
     }
 
@@ -224,12 +220,12 @@ impl Data {
         format!("{}, :xtdb.api/valid-time {}}}", tx.trim_end_matches('}'), instant(put.valid))
     }
 
-    fn history(&self, id: &str, until: usize, bounds: Range<Option<Timestamp>>, in_edn: bool) -> String {
+    fn history(&self, id: &str, count: usize, bounds: Range<Option<Timestamp>>, in_edn: bool) -> String {
         let within = |put: &&Put| {
             bounds.start.is_none_or(|start| put.valid >= start)
                 && bounds.end.is_none_or(|end| put.valid < end)
         };
-        let puts = self.puts.iter().filter(|put| put.id == id && put.tx <= until);
+        let puts = self.puts.iter().filter(|put| put.id == id && put.tx < count);
         let mut puts: Vec<&Put> = puts.filter(within).collect();
         puts.sort_by_key(|put| (put.valid, put.tx));
         if in_edn {
@@ -269,8 +265,8 @@ impl Data {
 
     /// The few queries that a store has, told by what is in them.
     /// The rows of a query; each has the name of the question at its end, where the query has one.
-    fn query(&self, edn: &str, end: Timestamp, until: usize) -> Value {
-        let mut rows = self.matches(edn, end, until);
+    fn query(&self, edn: &str, end: Timestamp, count: usize) -> Value {
+        let mut rows = self.matches(edn, end, count);
         let args = strings(edn.split_once(":in-args").map_or("", |(_, args)| args));
         if let Some(question) = args.last().filter(|_| edn.contains(" q] :where")) {
             let rows = rows.as_array_mut().into_iter().flatten();
@@ -279,14 +275,14 @@ impl Data {
         rows
     }
 
-    fn matches(&self, edn: &str, end: Timestamp, until: usize) -> Value {
+    fn matches(&self, edn: &str, end: Timestamp, count: usize) -> Value {
         let args = strings(edn.split_once(":in-args").map_or("", |(_, args)| args));
         let mut ids: Vec<&str> = self.puts.iter().map(|put| put.id.as_str()).collect();
         ids.sort_unstable();
         ids.dedup();
         let all =
-            ids.iter().filter_map(|id| self.at(id, end, until)).filter(|put| !put.document["type"].is_null());
-        let named = args.iter().filter_map(|id| self.at(id, end, until));
+            ids.iter().filter_map(|id| self.at(id, end, count)).filter(|put| !put.document["type"].is_null());
+        let named = args.iter().filter_map(|id| self.at(id, end, count));
         if edn.contains("(pull h ") {
             let known = ids.iter().filter(|id| args.contains(&hash(id)));
             let documents = known.filter_map(|id| self.at(id, end, usize::MAX));
