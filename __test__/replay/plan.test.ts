@@ -125,7 +125,7 @@ describe.each([
   ['Claude Code', ofClaude],
   ['Pi', ofPi],
 ])('%s', (_agent, write) => {
-  test('all calls on a plan: the account is in tokens, and there is no dollar', async () => {
+  test('all calls on a plan: the account is in tokens, without dollars', async () => {
     const home = emptyHome()
     const { text, page, json } = await told(home, write(home, 3))
     expect(text).toContain(`On a plan at a flat rate: s${ACCOUNT}, for one session`)
