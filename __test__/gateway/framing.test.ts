@@ -7,7 +7,9 @@ import type { AddressInfo, Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
+import { exchange } from '../../lib/gateway/exchange.ts'
 import { framingOf } from '../../lib/gateway/headers.ts'
+import { Upstream } from '../../lib/gateway/upstream.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { ask, gatewayTo, JSON_TYPE, upstream } from './support.ts'
@@ -247,7 +249,7 @@ describe('a connection that is kept', () => {
     return { gateway, requests, send, bills }
   }
 
-  test.each(ENDS.flatMap(([name, end]) => [300, 1000].map((ms) => [name, ms, end] as const)))(
+  test.each(ENDS.flatMap(([name, end]) => [0, 20, 300].map((ms) => [name, ms, end] as const)))(
     '%s after %i ms of work: nothing is sent again, the client sees it, and it is counted',
     async (_name, ms, end) => {
       const { gateway, requests, send, bills } = await closing(end, ms)
@@ -261,29 +263,17 @@ describe('a connection that is kept', () => {
     },
   )
 
-  test('a first sign of life means that the upstream has seen it, at once, too', async () => {
-    const { requests, send } = await closing((socket) => void socket.end('HTTP/1.1 102 Processing\r\n\r\n'), 0)
-    await send(1)
-    expect(await send(2)).toBe('broken')
-    expect(requests.length).toBe(2)
-  })
-
-  test('several that are closed while they are idle: each request arrives once', async () => {
+  /** A server that keeps what it gets, and its newest connection. */
+  async function keeping() {
     const bodies: string[] = []
-    let isClosing = false
+    let newest: Socket | undefined
     const server = createServer((request, response) => {
-      const { socket } = request
+      newest = request.socket
       let body = ''
       request.setEncoding('utf8').on('data', (text: string) => (body += text))
       request.on('end', () => {
-        bodies.push(body)
+        bodies.push(`${request.method} ${body}`)
         response.end('{}')
-      })
-      response.on('finish', () => {
-        if (isClosing) return
-        // The next bytes on it meet a closed door; nothing reads them.
-        socket.removeAllListeners('data')
-        socket.once('readable', () => socket.resetAndDestroy())
       })
     })
     server.listen(0, '127.0.0.1')
@@ -292,13 +282,62 @@ describe('a connection that is kept', () => {
       server.closeAllConnections()
       server.close()
     })
-    // This machine may be busy for longer than a connection takes to close.
-    const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, { closingMs: Infinity })
-    const send = (n: number): Promise<Got> => ask(`${gateway.url}/v1/messages`, { headers: JSON_TYPE, body: `{"n":${n}}` })
-    await Promise.all([1, 2, 3, 4].map(send))
-    isClosing = true
-    expect((await send(5)).status).toBe(200)
-    expect(bodies.filter((body) => body === '{"n":5}').length).toBe(1)
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies, newest: () => newest as Socket }
+  }
+
+  test.each([
+    ['an end', (socket: Socket) => void socket.destroy()],
+    ['a reset', (socket: Socket) => void socket.resetAndDestroy()],
+  ])('one that the upstream closes with %s just before its next use is not used', async (_name, end) => {
+    const { url, bodies, newest } = await keeping()
+    const connections = new Upstream({})
+    onCleanUp(() => connections.close())
+    const front = createServer((client, response) => {
+      if (bodies.length > 0) end(newest())
+      void exchange(connections, client, response, { target: new URL(url), path: '/', body: Buffer.from('{}'), rest: undefined })
+    }).listen(0, '127.0.0.1')
+    await once(front, 'listening')
+    onCleanUp(() => void front.close())
+    for (const n of [1, 2, 3]) {
+      expect((await ask(`http://127.0.0.1:${(front.address() as AddressInfo).port}`, { body: '{}' })).status).toBe(200)
+      expect(bodies.length).toBe(n)
+    }
+  })
+
+  test('one that rests is closed by the gateway, before an upstream would close it', async () => {
+    const { url, bodies, newest } = await keeping()
+    const { gateway } = await gatewayTo(url, { restMs: 1 })
+    const send = (): Promise<Got> => ask(`${gateway.url}/v1/messages`, { headers: JSON_TYPE, body: '{}' })
+    await send()
+    const first = newest()
+    if (!first.destroyed) await once(first, 'close')
+    expect((await send()).status).toBe(200)
+    expect([newest() === first, bodies.length]).toEqual([false, 2])
+  })
+
+  test.each([
+    ['GET', [200, 3]],
+    ['OPTIONS', [200, 3]],
+    ['DELETE', ['broken', 2]],
+    ['POST', ['broken', 2]],
+  ])('a %s without a body on one that closes: only what changes nothing is sent again', async (method, wanted) => {
+    let count = 0
+    const server = createServer((request, response) => {
+      count += 1
+      if (count === 2) request.socket.resetAndDestroy()
+      else response.end()
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onCleanUp(() => void server.close())
+    const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const send = (): Promise<number | 'broken'> =>
+      ask(`${gateway.url}/v1/files/f`, { method, headers: { 'x-api-key': 'k' } }).then(
+        ({ status }) => status,
+        () => 'broken' as const,
+      )
+    expect(await send()).toBe(200)
+    expect([await send(), count]).toEqual(wanted)
   })
 
   test('a call that never left is a failure without a bill to wait for', async () => {

@@ -50,6 +50,7 @@ export async function exchange(upstream: Upstream, client: IncomingMessage, resp
   const { target, path, body, rest, headers = client.rawHeaders, prefix = '' } = outgoing
   const passed = ['Host', target.host, ...passedOn(headers, ['host', 'content-length']), ...framingOf(client, body, rest)]
   const begin = (): Attempt => new Attempt(upstream.request(target, path, client.method ?? 'GET', passed), client)
+  await connectionsLookedAt()
   let attempt = begin()
   const left = onLeave(response, () => attempt.request.destroy())
   const outcome = (more: Partial<Outcome>): Outcome => ({
@@ -70,7 +71,7 @@ export async function exchange(upstream: Upstream, client: IncomingMessage, resp
         return outcome({ status: answer.statusCode ?? 0, ...read, headMs })
       } catch (error) {
         if (left.isGone) return outcome({})
-        if (rest !== undefined || !attempt.wasInVain(error, upstream.closingMs)) {
+        if (!attempt.canRepeat(error)) {
           // The upstream may have worked on it. Only the client can know whether to ask again, as it would have without us.
           // Other failures, such as an answer that makes no sense, are told in a sentence.
           if (attempt.request.reusedSocket && isClosing(error)) response.destroy()
@@ -90,7 +91,7 @@ class Attempt {
   readonly #client: IncomingMessage
   #socket: Socket | undefined
   #read = 0
-  #since = 0
+  #hasBody = false
   #isCut = false
 
   /** `client`: the request that it passes on. */
@@ -100,7 +101,6 @@ class Attempt {
     request.once('socket', (socket: Socket) => {
       this.#socket = socket
       this.#read = socket.bytesRead
-      this.#since = performance.now()
     })
   }
 
@@ -112,6 +112,7 @@ class Attempt {
   /** Sends it. Rejects if no answer comes. */
   answer(body: Buffer | undefined, rest: IncomingMessage | undefined): Promise<IncomingMessage> {
     const { request } = this
+    this.#hasBody = body !== undefined || rest !== undefined
     return new Promise((resolve, reject) => {
       request.once('response', resolve)
       // Also after the answer has begun; the answer itself tells then.
@@ -137,13 +138,25 @@ class Attempt {
   }
 
   /**
-   * True if the upstream can't have seen it: it had closed an idle connection while this was on its way. Then no
-   * byte arrives, and the connection ends at once. A request whose connection closes later may have been worked on, and would be billed again.
+   * True if its kept connection has ended without an answer, and sending it again changes nothing. Whether the upstream has seen it
+   * can't be known: it may have read all of it and closed at once. It would bill a model call twice (RFC 9110, 9.2.2).
    */
-  wasInVain(error: unknown, closingMs: number): boolean {
-    return this.request.reusedSocket && isClosing(error) && this.#socket?.bytesRead === this.#read && performance.now() - this.#since < closingMs
+  canRepeat(error: unknown): boolean {
+    const { reusedSocket, method } = this.request
+    return SAFE.has(method) && !this.#hasBody && reusedSocket && isClosing(error) && this.#socket?.bytesRead === this.#read
   }
 }
+
+/** Methods that change nothing (RFC 9110, 9.2.1). */
+const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
+
+/** Resolves when connections that were closed until now are known to be closed: node has looked at all of them once, and told. */
+async function connectionsLookedAt(): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** The turns of the event loop: until it looks, and until an end that it has found has been told. */
+const TURNS = 3
 
 /** True if a connection has ended, and not what came over it was wrong. */
 function isClosing(error: unknown): boolean {

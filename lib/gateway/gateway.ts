@@ -79,7 +79,7 @@ export class Gateway {
   constructor(options: GatewayOptions) {
     this.#options = options
     this.secret = options.secret ?? randomBytes(18).toString('base64url')
-    this.#upstream = new Upstream(options.env ?? process.env, options.closingMs)
+    this.#upstream = new Upstream(options.env ?? process.env, options.restMs)
     this.#upstreams = { anthropic: ANTHROPIC, ...options.upstreams }
     this.ledger = new BillLedger(options.now ?? Date.now)
     this.#holdout = new Holdout(options.holdout ?? 0)

@@ -38,8 +38,8 @@ export interface GatewayOptions {
   onWarning?: (sentence: string) => void
   /** For tests: the limit of the projection in milliseconds. */
   limitMs?: number
-  /** For tests: the time in milliseconds within which a kept connection that closes was closed before its use; default 100. */
-  closingMs?: number
+  /** For tests: the time in milliseconds after which an unused connection to an upstream is closed. */
+  restMs?: number
   /** For tests: which addresses are Anthropic's own API. */
   isAnthropic?: (target: URL) => boolean
   now?: () => number

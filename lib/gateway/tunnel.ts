@@ -15,10 +15,10 @@ type Done = (error: Error | null, socket?: net.Socket) => void
 
 /**
  * An agent whose connections go through a proxy. The proxy sees the host's name and nothing else. `trust` are options of TLS
- * for the target. User and password in the proxy's address are sent to the proxy only.
+ * for the target, `keeping` those of connections that are kept. User and password in the proxy's address are sent to the proxy only.
  */
-export function tunnelAgent(proxy: string, isSecure: boolean, trust: { ca?: string[] }): http.Agent {
-  const agent = isSecure ? new https.Agent({ keepAlive: true, ...trust }) : new http.Agent({ keepAlive: true })
+export function tunnelAgent(proxy: string, isSecure: boolean, trust: { ca?: string[] }, keeping: http.AgentOptions): http.Agent {
+  const agent = isSecure ? new https.Agent({ ...keeping, ...trust }) : new http.Agent(keeping)
   const connection = (options: Target, done: Done): void => {
     connect(new URL(proxy), options).then(
       (socket) => done(null, isSecure ? tls.connect({ ...trust, socket, servername: options.servername ?? options.host ?? '' }) : socket),

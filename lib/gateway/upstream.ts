@@ -10,25 +10,29 @@ import { tunnelAgent } from './tunnel.ts'
 /** The longest line and headers of a request or an answer, in bytes: more than clients and providers take. */
 export const LARGEST_HEAD = 256 * 1024
 
-/** A connection that is closed within this time after a request began to leave on it was closed before, in milliseconds. */
-const CLOSING_MS = 100
+/**
+ * An unused connection is closed after this time, in milliseconds: before most balancers close one, which is after a minute. A
+ * request that meets such an end can't be sent again.
+ */
+const REST_MS = 50_000
 
 /** Sends requests upstream. Connections are kept open and reused. */
 export class Upstream {
-  /** The time in milliseconds within which a kept connection that closes was closed before its use. */
-  readonly closingMs: number
   readonly #env: Environment
   readonly #certificates: string[] | undefined
-  readonly #plain = new http.Agent({ keepAlive: true, maxFreeSockets: 16 })
+  readonly #keeping: http.AgentOptions
+  readonly #plain: http.Agent
   readonly #secure: https.Agent
   readonly #proxied = new Map<string, http.Agent>()
 
   /** Throws if a file with certificates that the environment names can't be read. */
-  constructor(env: Environment, closingMs = CLOSING_MS) {
-    this.closingMs = closingMs
+  constructor(env: Environment, restMs = REST_MS) {
     this.#env = env
     this.#certificates = certificatesOf(env)
-    this.#secure = new https.Agent({ keepAlive: true, maxFreeSockets: 16, ...this.#trust() })
+    // Node closes a connection after this time only while it is unused.
+    this.#keeping = { keepAlive: true, maxFreeSockets: 16, timeout: restMs }
+    this.#plain = new http.Agent(this.#keeping)
+    this.#secure = new https.Agent({ ...this.#keeping, ...this.#trust() })
   }
 
   /** Begins a request. `path` is what is sent as the path and query of the target; `headers` are complete, with `Host`. */
@@ -59,7 +63,7 @@ export class Upstream {
     if (proxy === undefined) return target.protocol === 'https:' ? this.#secure : this.#plain
     const key = `${target.protocol} ${proxy}`
     let agent = this.#proxied.get(key)
-    if (agent === undefined) this.#proxied.set(key, (agent = tunnelAgent(proxy, target.protocol === 'https:', this.#trust())))
+    if (agent === undefined) this.#proxied.set(key, (agent = tunnelAgent(proxy, target.protocol === 'https:', this.#trust(), this.#keeping)))
     return agent
   }
 }
