@@ -3,8 +3,9 @@ import { BaseSequencer } from 'vitest/node'
 import type { TestSpecification } from 'vitest/node'
 
 /**
- * Suites that start real programs again and again, or work for long. `npm run test:full` and CI run them, so that `npm test`
- * ends in minutes; a suite that is named on the command line also runs. After each: the part of it that `npm test` covers anyway.
+ * Suites that start real programs again and again, or work for long. `npm run test:full` runs them, so that `npm test` ends in
+ * minutes; CI runs one in {@link TURNS}, others at each commit; a suite that is named on the command line also runs. After each:
+ * the part of it that `npm test` covers anyway.
  */
 const SLOW = [
   'cli/all-agents', // cli/around, replay/formats
@@ -61,11 +62,14 @@ const SLOW = [
   'unreachable', // the store's own tests of its journal
   'values', // golden, the conformance suite of the stores
 ]
+/** After so many numbers of commits, each of these suites has run in CI. */
+const TURNS = 8
+const turn = process.env['CI'] === undefined ? undefined : Number(process.env['CONTEXT_ROWS'] ?? '0') % TURNS
 const isNamed = process.argv.some((word) => word.startsWith('__test__/'))
 const isFull = process.env['CONTEXT_FULL'] === '1' || isNamed
 
 /** The suites that last longest in CI. They start first, so that none of them runs alone at the end. */
-const LONGEST = ['lasting/told', 'hosts/opencode-binding', 'hosts/opencode', 'hosts/binding', 'lasting/life', 'pi/bill', 'pi/binding', 'owner', 'pi/failures']
+const LONGEST = ['random/editor', 'hosts/opencode', 'pi/binding', 'hosts/opencode-binding', 'pi/panel', 'harness-resolves', 'pi/bill', 'pi/life', 'owner']
 
 /** The longest suites first, the others as usual: by what they took here before, or by size. */
 class LongestFirst extends BaseSequencer {
@@ -84,7 +88,7 @@ export default defineConfig({
     include: ['__test__/**/*.test.ts'],
     // A suite that is named runs all rows of its tables (__test__/rows.ts).
     env: isNamed ? { CONTEXT_NAMED: '1' } : {},
-    exclude: isFull ? [] : SLOW.map((name) => `__test__/${name}.test.ts`),
+    exclude: isFull ? [] : SLOW.filter((_, at) => at % TURNS !== turn).map((name) => `__test__/${name}.test.ts`),
     // Most tests start a real Pi, several times; on a busy machine that takes its time, and a lost event must
     // fail with what Pi said (the rig's own deadline of 60 s), not with the runner's bare timeout.
     testTimeout: 180_000,

@@ -14,7 +14,8 @@ import { formats, GATEWAY, runGateway } from './through.ts'
 afterEach(cleanUp)
 
 /** Steps of all hosts together: some in `npm test`, ten thousand in CI, a million in the long run. */
-const STEPS = process.env['CONTEXT_LONG'] === '1' ? 1_000_000 : process.env['CONTEXT_FULL'] === '1' ? 10_000 : 1_000
+const { CONTEXT_LONG, CONTEXT_FULL, CI } = process.env
+const STEPS = CONTEXT_LONG === '1' ? 1_000_000 : CONTEXT_FULL === '1' || CI !== undefined ? 10_000 : 1_000
 /** The share of them behind the gateway: over HTTP each event takes several times as long. */
 const BEHIND = 0.1
 /** Number of events between two checks that restore texts, which take longer than all else. */
