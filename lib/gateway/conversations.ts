@@ -12,13 +12,15 @@ import { inMemory } from './forms.ts'
 import type { Forms } from './forms.ts'
 import type { Sender } from './identity.ts'
 import { isEditOf } from './early.ts'
-import { chainOf, commonLength, linkOf } from './prefix.ts'
-import { appliedItems, isWhole } from '../projection/index.ts'
+import { chainOf, commonLength } from './prefix.ts'
+import { isWhole } from '../projection/index.ts'
 import type { EditedItem } from '../projection/index.ts'
-import { isPaired } from './pairs.ts'
 import { folderOf, share } from './request.ts'
-import { shapeOf } from './shape.ts'
 import type { ModelRequest } from './request.ts'
+import { isWrittenAnew, marksOf, saidIn } from './said.ts'
+import type { Said } from './said.ts'
+import { commonLinks, isSame, opened, storedFor, storedForSaid } from './stored.ts'
+import type { Near } from './stored.ts'
 
 /** The form in which a request goes out, and the conversation that it belongs to. */
 export interface Placed {
@@ -79,7 +81,8 @@ export class Conversations {
   async place(request: ModelRequest, sender: Sender, look?: ConversationLook): Promise<Placed> {
     const key = keyOf(request, sender)
     const chain = once(() => chainOf(request.messages))
-    const closest = this.#edited(key, request, sender) ?? this.#closest(key, request, chain)
+    const said = once(() => saidIn(request))
+    const closest = this.#edited(key, request, sender, { chain, said }) ?? this.#closest(key, request, chain, said)
     const { found, common, left, isEdit } = closest
     if (found !== undefined && left === undefined) share(request, found.raw, common)
     if (left === undefined && isEdit !== true && (found === undefined || common < found.raw.length)) {
@@ -92,7 +95,7 @@ export class Conversations {
     const isSmall = found === undefined && !request.hasTools
     if (isSmall) return { form: undefined, conversation: undefined, isAside: true }
     const goesOn = isEdit === true || (left === undefined && this.#goesOn(found, common, sender))
-    const conversation = goesOn ? (found as Conversation) : this.#begin(key, request, sender, chain(), closest)
+    const conversation = goesOn ? (found as Conversation) : this.#begin(key, request, sender, { chain: chain(), said }, closest)
     if (goesOn && isEdit !== true && common < conversation.raw.length) this.#noteLeft(conversation)
     this.#use(key, conversation)
     const known = { ...(goesOn ? { common } : { chain: chain() }), ...(look?.conversation === conversation ? { looked: look.done } : {}) }
@@ -155,7 +158,7 @@ export class Conversations {
    * The conversation that has most in common with a request, and how much. None if one of an earlier process has more: hosts
    * without IDs begin all of theirs with the same messages.
    */
-  #closest(key: string, request: ModelRequest, chain: () => string[]): Closest {
+  #closest(key: string, request: ModelRequest, chain: () => string[], said: () => Said): Closest {
     let closest = longest(this.#groups.get(key) ?? [], request.messages)
     if (closest.found !== undefined && this.#catchUp(key, closest.found, request, chain)) closest = longest(this.#groups.get(key) ?? [], request.messages)
     if (closest.found === undefined || closest.common === closest.found.raw.length) return closest
@@ -166,20 +169,24 @@ export class Conversations {
       }
     }
     if (closest.left !== undefined) return closest
-    const stored = storedFor(this.#earlierOnes(key), chain())
-    return stored?.isWhole === true && stored.common > closest.common ? { found: undefined, common: 0 } : closest
+    const near = nearIn(this.#earlierOnes(key), key, chain(), said)
+    return near?.isAnew === true || (near?.isWhole === true && near.common > closest.common) ? { found: undefined, common: 0 } : closest
   }
 
   /**
-   * The conversation of a named session that a request continues although its host changed something early in it. Another
-   * process decides the same from the files on disk.
+   * The conversation that a request continues although its host changed something early in it. Another process decides the same
+   * from the files on disk.
    */
-  #edited(key: string, { messages, hasTools }: ModelRequest, { session }: Sender): Closest | undefined {
+  #edited(key: string, request: ModelRequest, { session }: Sender, { chain, said }: { chain: () => string[]; said: () => Said }): Closest | undefined {
+    const { api, messages, hasTools } = request
     const group = this.#groups.get(key) ?? []
-    if (session === undefined || !hasTools) return undefined
+    if (!hasTools) return undefined
     const near = group.toReversed().map((found) => ({ found, common: commonLength(found.raw, messages) }))
     if (near.some(({ found, common }) => common === found.raw.length)) return undefined
-    const edited = near.find(({ found, common }) => isEditOf(found.raw, messages, common))
+    if (session === undefined && near.length > 0 && storedFor(this.#earlierOnes(key), chain())?.isWhole === true) return undefined
+    const edited = near.find(({ found, common }) =>
+      session === undefined ? isWrittenAnew({ api, messages: found.raw as object[] }, request, said()) : isEditOf(found.raw, messages, common),
+    )
     return edited === undefined || this.#forms.isForeign(key, edited.found.id) ? undefined : { ...edited, isEdit: true }
   }
 
@@ -214,9 +221,10 @@ export class Conversations {
 
   /** Notes what is about to go out. */
   #note(key: string, conversation: Conversation): void {
-    const { id, cwd, before, form } = conversation
+    const { id, api, cwd, before, form, raw } = conversation
     try {
-      this.#forms.note(key, { id, cwd, before: before?.id }, form)
+      const said = NAMELESS.test(key) ? { said: marksOf(saidIn({ api, messages: raw as object[] })) } : {}
+      this.#forms.note(key, { id, cwd, before: before?.id }, { ...form, ...said })
     } catch (error) {
       this.#options.onTrouble('forms', `the form of a request could not be noted, so a later gateway may change it: ${sentenceOf(error)}`)
     }
@@ -226,13 +234,14 @@ export class Conversations {
    * A conversation that this process does not know: one of an earlier process, or a new one. The messages that it shares
    * with another one are sent as they were there.
    */
-  #begin(key: string, request: ModelRequest, sender: Sender, chain: readonly string[], closest: Closest): Conversation {
+  #begin(key: string, request: ModelRequest, sender: Sender, { chain, said }: { chain: readonly string[]; said: () => Said }, closest: Closest): Conversation {
     const { api } = request
     const group = this.#groups.get(key) ?? []
     const known = this.#earlierOnes(key)
     const isNamed = sender.session !== undefined
-    const near = storedFor(known, chain)
-    const stored = near !== undefined && (near.isWhole || (isNamed && group.length === 0 && isSame(near, request))) ? near.stored : undefined
+    const near = nearIn(known, key, chain, said)
+    const stored =
+      near !== undefined && (near.isWhole || near.isAnew === true || (isNamed && group.length === 0 && isSame(near, request))) ? near.stored : undefined
     const beginning = this.#beginningFor(chain, request, closest, near, stored !== undefined)
     const parent = sender.parent === undefined ? undefined : this.#groups.get(`${sender.parent} ${api}`)?.at(-1)
     const cwd = stored?.cwd ?? folderOf(request) ?? this.#cwd ?? process.cwd()
@@ -330,6 +339,11 @@ function keyOf({ api }: Pick<ModelRequest, 'api'>, { session, host }: Sender): s
 /** The keys of conversations whose host names no session. */
 const NAMELESS = /^[\w-]+: /
 
+/** The stored conversation that is nearest to a request. */
+function nearIn(known: readonly Remembered[], key: string, chain: readonly string[], said: () => Said): Near | undefined {
+  return NAMELESS.test(key) ? storedForSaid(known, chain, said) : storedFor(known, chain)
+}
+
 /** A conversation of this process, and how many of a request's messages it had. */
 interface Closest {
   found: Conversation | undefined
@@ -358,46 +372,6 @@ function longest(group: readonly Conversation[], messages: readonly object[]): C
     if (common > 0 && (isWhole ? !best.isWhole || common > best.common : !best.isWhole && common > best.common)) best = { found: one, common, isWhole }
   }
   return best
-}
-
-/** A conversation of another process, and how many of a request's messages it had. */
-interface Near {
-  stored: Remembered
-  common: number
-  /** All that it had. */
-  isWhole: boolean
-}
-
-/** The longest one that a chain continues; if there is none, the one that has most in common with it. */
-function storedFor(known: readonly Remembered[], chain: readonly string[]): Near | undefined {
-  const found = known.map((stored): Near => {
-    const common = commonLinks(stored.form.links, chain)
-    return { stored, common, isWhole: common === stored.form.links.length - 1 }
-  })
-  const nearest = (all: readonly Near[]): Near | undefined => all.toSorted((one, other) => one.common - other.common).at(-1)
-  return nearest(found.filter(({ isWhole }) => isWhole)) ?? nearest(found)
-}
-
-/**
- * True if a request continues a stored conversation of the same name, although parts differ: the user may have
- * gone back, or its first messages have another date now. If most of it is missing, the host has compacted it.
- */
-function isSame({ stored }: Near, { messages }: ModelRequest): boolean {
-  return messages.length > 2 && messages.length * 2 >= stored.form.links.length - 1
-}
-
-/** The number of messages that a stored form and a chain have in common. */
-function commonLinks(links: readonly string[], chain: readonly string[]): number {
-  let most = Math.min(links.length, chain.length) - 1
-  while (most > 0 && links[most] !== linkOf(chain[most] as string)) most -= 1
-  return most
-}
-
-/** The items of a form for the first messages of a request; undefined if it is damaged, or splits calls from their results. */
-function opened(form: StoredForm, chain: readonly string[], common: number, { api, messages }: ModelRequest): readonly EditedItem[] | undefined {
-  const items = common === 0 ? undefined : form.open(chain, common)
-  const own = messages.slice(0, common)
-  return items !== undefined && isPaired(appliedItems(own, items), own, shapeOf(api)) ? items : undefined
 }
 
 /** Works once, at its first use. */

@@ -35,6 +35,8 @@ export interface StoredForm {
   links: readonly string[]
   atMs: number
   wasEdited: boolean
+  /** The marks of what was said; none if the host names its sessions. */
+  said: readonly string[]
   /** The items for the first messages of a conversation with this chain; undefined if it is another conversation. */
   open(chain: readonly string[], length: number): readonly EditedItem[] | undefined
 }
@@ -58,6 +60,8 @@ export interface Line {
   /** When it went out, in milliseconds since the epoch. */
   atMs: number
   wasEdited: boolean
+  /** The marks of what was said, if the host names no session. */
+  said?: readonly string[]
 }
 
 /** The folder for the gateway's files about a store. */
@@ -123,8 +127,8 @@ export function readForm(path: string, key?: string): Remembered | undefined {
     if (last === undefined) return undefined
     const { before, id, cwd } = head
     if (typeof id !== 'string' || typeof cwd !== 'string' || (before !== undefined && typeof before !== 'string')) return undefined
-    const { items, links, atMs, wasEdited } = last
-    const form = { links, atMs, wasEdited, open: (chain: readonly string[], length: number) => opened(items, links.length - 1, chain, length) }
+    const { items, links, atMs, wasEdited, said = [] } = last
+    const form = { links, atMs, wasEdited, said, open: (chain: readonly string[], length: number) => opened(items, links.length - 1, chain, length) }
     return { id, cwd, ...(before === undefined ? {} : { before }), form }
   } catch {
     return undefined
@@ -134,7 +138,7 @@ export function readForm(path: string, key?: string): Remembered | undefined {
 /** True if a value from a file has the fields of a line. A user may have changed the file by hand. */
 function isLine(value: unknown): value is Line {
   if (!isFields(value)) return false
-  const { run, kept, linked, items, links, atMs, wasEdited } = value
+  const { run, kept, linked, items, links, atMs, wasEdited, said = [] } = value
   const isCount = (count: unknown): boolean => Number.isInteger(count) && (count as number) >= 0
   return (
     typeof run === 'string' &&
@@ -143,7 +147,9 @@ function isLine(value: unknown): value is Line {
     Array.isArray(items) &&
     Array.isArray(links) &&
     Number.isFinite(atMs) &&
-    typeof wasEdited === 'boolean'
+    typeof wasEdited === 'boolean' &&
+    Array.isArray(said) &&
+    said.every((mark) => typeof mark === 'string')
   )
 }
 

@@ -24,6 +24,8 @@ export interface LastForm {
   items: readonly EditedItem[]
   /** True once anything in the conversation has been edited. */
   wasEdited: boolean
+  /** The marks of what was said, if the host names no session ({@link marksOf}). */
+  said?: readonly string[]
 }
 
 /** A file, as far as this process knows it. */
@@ -127,15 +129,16 @@ export class Forms {
     return true
   }
 
-  #line({ chain, items, atMs, wasEdited }: LastForm, kept: number, linked: number): Line {
-    return { run: this.#run, kept, linked, atMs, wasEdited, items: sealed(items, kept, chain), links: chain.slice(linked).map(linkOf) }
+  #line({ chain, items, atMs, wasEdited, said }: LastForm, kept: number, linked: number): Line {
+    const marks = said === undefined ? {} : { said }
+    return { run: this.#run, kept, linked, atMs, wasEdited, ...marks, items: sealed(items, kept, chain), links: chain.slice(linked).map(linkOf) }
   }
 }
 
 /** A form of this process, as those of others. */
-export function inMemory({ chain, items, atMs, wasEdited }: LastForm): StoredForm {
+export function inMemory({ chain, items, atMs, wasEdited, said = [] }: LastForm): StoredForm {
   const count = chain.length - 1
-  return { links: chain.map(linkOf), atMs, wasEdited, open: (_, length) => cutItems(items, count, length) }
+  return { links: chain.map(linkOf), atMs, wasEdited, said, open: (_, length) => cutItems(items, count, length) }
 }
 
 /** The number of entries that two chains have in common. */

@@ -144,7 +144,7 @@ export function folderOf({ body, messages }: ModelRequest): string | undefined {
 const FOLDER = /<cwd>(\/[^<\\"\n]+)<\/cwd>|[Ww]orking directory(?: is)?:\s*`?(\/[^\\"`\n]+?)`?(?:\\n|\n|"|$)/
 
 /** The first words that a user has said, without what hosts put around them. Identifies a conversation for people. */
-export function firstPrompt({ messages }: ModelRequest): string {
+export function firstPrompt({ messages }: Pick<ModelRequest, 'messages'>): string {
   const texts = (messages as Fields[]).slice(0, MOST_FIRST).flatMap(({ role, parts, content = parts }) => (role === 'user' ? textsIn(content) : []))
   return native.firstWords(texts) ?? ''
 }
