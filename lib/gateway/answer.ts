@@ -134,6 +134,8 @@ export class AnswerReader {
       if (isFields(one['usageMetadata'])) this.#billGemini(one['usageMetadata'])
       if (Array.isArray(one['input_transformations'])) this.#transformations = one['input_transformations'].filter(isFields)
     }
+    // Moonshot bills in the last choice.
+    if (!isFields(event['usage'])) for (const { usage } of fieldsIn(event['choices'])) if (isFields(usage)) this.#bill(usage)
     if (this.#recalls.length < MOST_RECALLS)
       for (const call of callsIn(event))
         if (isRecallCall(textOf(call['name']), textOf(call['namespace']), true)) this.#recalls.push(textOf(call['call_id']) || textOf(call['id']))
@@ -168,7 +170,8 @@ export class AnswerReader {
     }
     const details = [given['input_tokens_details'], given['prompt_tokens_details']].find(isFields) ?? {}
     const all = count('input_tokens') ?? count('prompt_tokens') ?? 0
-    const cacheRead = count('cached_tokens', details) ?? 0
+    // DeepSeek and Moonshot have other names for what was cached.
+    const cacheRead = count('cached_tokens', details) ?? count('prompt_cache_hit_tokens') ?? count('cached_tokens') ?? 0
     const cacheWrite = count('cache_write_tokens', details) ?? 0
     const input = Math.max(0, all - cacheRead - cacheWrite)
     this.#usage = { input, cacheRead, cacheWrite, output: count('output_tokens') ?? count('completion_tokens') ?? 0 }
@@ -240,13 +243,16 @@ function eventsIn(json: string): Fields[] {
 /** The calls in an event, or in a whole answer. */
 function callsIn(event: Fields): Fields[] {
   const { content_block: block, item, choices, content, candidates } = event
-  const deltas = Array.isArray(choices) ? choices.filter(isFields).flatMap(({ delta, message }) => [delta, message]) : []
-  const calls = deltas.filter(isFields).flatMap(({ tool_calls: list }) => (Array.isArray(list) ? list.filter(isFields) : []))
+  const deltas = fieldsIn(choices).flatMap(({ delta, message }) => [delta, message])
+  const calls = deltas.filter(isFields).flatMap(({ tool_calls: list }) => fieldsIn(list))
   const functions = calls.map((call) => ({ id: call['id'], name: isFields(call['function']) ? call['function']['name'] : undefined }))
   const blocks = [block, event['type'] === 'response.output_item.done' ? item : undefined, ...(Array.isArray(content) ? content : [])]
-  const parts = Array.isArray(candidates)
-    ? candidates.filter(isFields).flatMap(({ content: one }) => (isFields(one) && Array.isArray(one['parts']) ? one['parts'] : []))
-    : []
-  const gemini = parts.filter(isFields).flatMap(({ functionCall: call }) => (isFields(call) ? [call] : []))
+  const parts = fieldsIn(candidates).flatMap(({ content: one }) => (isFields(one) ? fieldsIn(one['parts']) : []))
+  const gemini = parts.flatMap(({ functionCall: call }) => (isFields(call) ? [call] : []))
   return [...blocks.filter(isFields), ...functions, ...gemini]
+}
+
+/** The objects in a list; none if the value is not a list. */
+function fieldsIn(value: unknown): Fields[] {
+  return Array.isArray(value) ? value.filter(isFields) : []
 }
