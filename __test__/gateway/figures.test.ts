@@ -41,3 +41,23 @@ test.each([
 ])('%s: no bill', (_, answer) => {
   expect(read('chat', events(answer)).usage).toBeUndefined()
 })
+
+describe('a call of our tool', () => {
+  const item = { type: 'function_call', id: 'fc_1', call_id: 'c1', name: 'activate', namespace: 'mcp__context', arguments: '{}' }
+  const usage = { input_tokens: 9, output_tokens: 2 }
+  const called = { id: 'c1', type: 'function', function: { name: 'mcp__context__activate', arguments: '{}' } }
+
+  test.each<[string, Api, string]>([
+    ['Responses, in one body', 'responses', body({ object: 'response', output: [item], usage })],
+    [
+      'Responses, in events',
+      'responses',
+      events({ type: 'response.output_item.done', item }, { type: 'response.completed', response: { output: [item], usage } }),
+    ],
+    ['Responses, at the end alone', 'responses', events({ type: 'response.completed', response: { output: [item], usage } })],
+    ['Chat Completions, in one body', 'chat', body({ choices: [{ message: { tool_calls: [called] } }] })],
+    ['Chat Completions, in events', 'chat', events({ choices: [{ delta: { tool_calls: [{ index: 1, ...called }] } }] })],
+  ])('in %s is noted once', (_, api, text) => {
+    expect(read(api, text).recalls).toEqual(['c1'])
+  })
+})

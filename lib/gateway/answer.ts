@@ -43,7 +43,7 @@ export class AnswerReader {
   #lines: Lines | undefined
   #usage: Usage | undefined
   #transformations: Fields[] = []
-  readonly #recalls: string[] = []
+  readonly #recalls = new Set<string>()
   #isRead = false
   /** The beginning of an event whose object goes over several lines of data; undefined if none has begun. */
   #begun: Gathered | undefined
@@ -74,7 +74,7 @@ export class AnswerReader {
     this.#lines?.end()
     this.#finish()
     this.#lines = undefined
-    return { usage: this.#usage, transformations: this.#transformations, recalls: this.#recalls }
+    return { usage: this.#usage, transformations: this.#transformations, recalls: [...this.#recalls] }
   }
 
   #event({ bytes, isWhole, beginning }: StreamLine): void {
@@ -136,9 +136,9 @@ export class AnswerReader {
     }
     // Moonshot bills in the last choice.
     if (!isFields(event['usage'])) for (const { usage } of fieldsIn(event['choices'])) if (isFields(usage)) this.#bill(usage)
-    if (this.#recalls.length < MOST_RECALLS)
+    if (this.#recalls.size < MOST_RECALLS)
       for (const call of callsIn(event))
-        if (isRecallCall(textOf(call['name']), textOf(call['namespace']), true)) this.#recalls.push(textOf(call['call_id']) || textOf(call['id']))
+        if (isRecallCall(textOf(call['name']), textOf(call['namespace']), true)) this.#recalls.add(textOf(call['call_id']) || textOf(call['id']))
   }
 
   /** Gemini counts what was cached in the prompt, and the model's thoughts apart from the answer. Zeros come before the last figures. */
@@ -242,11 +242,13 @@ function eventsIn(json: string): Fields[] {
 
 /** The calls in an event, or in a whole answer. */
 function callsIn(event: Fields): Fields[] {
-  const { content_block: block, item, choices, content, candidates } = event
+  const { content_block: block, item, choices, content, candidates, output, response } = event
   const deltas = fieldsIn(choices).flatMap(({ delta, message }) => [delta, message])
   const calls = deltas.filter(isFields).flatMap(({ tool_calls: list }) => fieldsIn(list))
   const functions = calls.map((call) => ({ id: call['id'], name: isFields(call['function']) ? call['function']['name'] : undefined }))
-  const blocks = [block, event['type'] === 'response.output_item.done' ? item : undefined, ...(Array.isArray(content) ? content : [])]
+  // The last event of a stream repeats its items.
+  const items = [...fieldsIn(output), ...(isFields(response) ? fieldsIn(response['output']) : [])]
+  const blocks = [block, event['type'] === 'response.output_item.done' ? item : undefined, ...items, ...fieldsIn(content)]
   const parts = fieldsIn(candidates).flatMap(({ content: one }) => (isFields(one) ? fieldsIn(one['parts']) : []))
   const gemini = parts.flatMap(({ functionCall: call }) => (isFields(call) ? [call] : []))
   return [...blocks.filter(isFields), ...functions, ...gemini]
