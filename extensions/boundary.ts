@@ -220,7 +220,8 @@ export class Boundary {
     if (message.role !== 'assistant') return
     this.circumstances.answered(message.usage)
     if (this.inSections) return
-    this.figures.ledger.answered(message.usage, this.circumstances.prices(ctx, message.usage), this.circumstances.compaction(ctx))
+    const by = { name: `${message.provider}/${message.model}`, isAlive: () => this.circumstances.hadCache(ctx, message) }
+    this.figures.ledger.answered(message.usage, this.circumstances.prices(ctx, message.usage), this.circumstances.compaction(ctx), by)
   }
 
   /** Updates the figures after the user changed the sets. Nothing collapses. */

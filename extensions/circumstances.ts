@@ -7,7 +7,7 @@ import type { CacheCounts, CataloguePrices, CompactionRule } from '../lib/models
 import { rulesFor, SessionBinding } from './binding.ts'
 import { CompactionSettings } from './compaction-settings.ts'
 import { SessionLifetimes } from './lifetimes.ts'
-import { answeringModel, isOnPlan, lastAnswer, physicalModel, perCatalogueDollar } from './provider.ts'
+import { answeredBefore, answeringModel, isOnPlan, lastAnswer, perCatalogueDollar, physicalModel } from './provider.ts'
 import type { PricedUsage } from './provider.ts'
 import { appendsTools } from './recall.ts'
 import { askedSeconds } from './requests.ts'
@@ -187,6 +187,13 @@ export class Circumstances {
     if (last === undefined) return false
     const { model, cacheTtlMs, nowMs } = this.call(ctx, { atUserTurn: false, isPrompt: true, rolls: false })
     return model === `${last.provider}/${last.model}` && nowMs - last.atMs < cacheTtlMs
+  }
+
+  /** True if the model of an answer still had its own answer before that in its cache, by time. */
+  hadCache(ctx: ExtensionContext, answer: { provider: string; model: string; timestamp: number }): boolean {
+    const before = answeredBefore(ctx.sessionManager, answer)
+    const model = ctx.modelRegistry.find(answer.provider, answer.model)
+    return before !== undefined && answer.timestamp - before < 1000 * this.#cacheSeconds(model)
   }
 
   /** Characters of the system prompt and the tool declarations. */

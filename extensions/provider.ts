@@ -51,6 +51,24 @@ export function lastAnswer(branch: SessionTree): LastAnswer | undefined {
   return undefined
 }
 
+/** When a model has answered before an answer of its own, in milliseconds since the epoch; undefined if that was its first one. */
+export function answeredBefore(
+  branch: SessionTree,
+  { provider, model, timestamp }: { provider: string; model: string; timestamp: number },
+): number | undefined {
+  for (let id = branch.getLeafId(); id !== null;) {
+    const entry = branch.getEntry(id)
+    if (entry === undefined) return undefined
+    if (entry.type === 'message' && entry.message.role === 'assistant') {
+      const { message: said } = entry
+      const isFailed = said.stopReason === 'error' || said.stopReason === 'aborted'
+      if (said.provider === provider && said.model === model && said.timestamp < timestamp && !isFailed) return said.timestamp
+    }
+    id = entry.parentId
+  }
+  return undefined
+}
+
 /**
  * The model whose prices and cache apply to the next request. For a model that routes its requests, the one that
  * answered last.

@@ -88,6 +88,10 @@ const SCENARIOS: [name: string, steps: Step[], provider?: Provider][] = [
   ],
   ['a dearer model after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f'), { model: 'dear' }, ...say('g', 'h')]],
   ['a cheaper model after a roll', [{ model: 'dear' }, ...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g'), { model: 'scripted' }, ...say('h')]],
+  [
+    'a model that comes back after a roll by another one',
+    [{ model: 'dear' }, ...say('a', 'b', 'c', 'd'), { model: 'scripted' }, ...say('e', 'f'), 'roll', ...say('g'), { model: 'dear' }, ...say('h', 'i')],
+  ],
   ['a restart after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'restart', ...say('f', 'g'), 'restart', ...say('h')]],
   ['a cache of an hour', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g', 'h')], { ...CLAUDE, env: { PI_CACHE_RETENTION: 'long' } }],
   ['a call that was given up before its answer', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'abort', ...say('f', 'g', 'h')]],
@@ -146,7 +150,8 @@ async function run(
         const at = worked++
         return at % (READS + 1) < READS ? calls(['read', { path: `w${at}.txt` }, `call_${n}`]) : { text: `answer ${at}` }
       }
-      const said = lastOf(request, 'user')!.text
+      // A hint of ours may come after what the user says.
+      const said = request.messages.findLast(({ role, text }) => role === 'user' && !text.startsWith('Shortened outputs'))!.text
       const name = /read (\w)$/m.exec(said)?.[1]
       // Held open: half of it has come, or nothing at all where tokens are reported at the end.
       if (said.endsWith('wait')) return api === undefined ? { before: new Gate(), text: '' } : { parts: ['half of it', new Gate()] }

@@ -7,6 +7,8 @@
 
 import { factorAt, writeCost } from '../../models/index.ts'
 import type { CompactionRule, PriceFactor } from '../../models/index.ts'
+import { FOUND, ModelPrompts } from './model-prompts.ts'
+import type { ModelPrompt } from './model-prompts.ts'
 import { PlainConversation } from './plain.ts'
 import type { PlainMessage, PlainSummary, RealCompaction } from './plain.ts'
 
@@ -52,13 +54,20 @@ export interface Prompts {
   plainSize?: number
   /** By how much requests have grown so far, where nothing else in them has changed. */
   grown?: { tokens: number; characters: number }
+  /** The name of the model, and the last prompts of all models by name; undefined where models are not told apart. */
+  model?: string
+  models?: Readonly<Record<string, ModelPrompt>> | undefined
+}
+
+/** The model that has answered a call. */
+export interface AnsweringModel {
+  name: string
+  /** True if it should still have its own last prompt in its cache, by time. Asked only if another model has answered since. */
+  isAlive(): boolean
 }
 
 /** A change at the beginning of a request: none, an edit of ours, or one that the host would also have made without us. */
 export type Prefix = 'kept' | 'edited' | 'rewritten'
-
-/** The share of the last prompt from which on a call counts as having found it in the cache. */
-const FOUND = 0.9
 
 /** Above this number of characters, the growth gives the tokens of a character; below it, the whole last request does. */
 const ENOUGH = 2000
@@ -97,6 +106,7 @@ export class SavingLedger {
   readonly #sizes = new Map<string, number>()
   #sum = 0
   readonly #plain = new PlainConversation()
+  readonly #models = new ModelPrompts()
   /** The characters of the last answered request; undefined after a start. */
   #answered: number | undefined
   #prefix: Prefix = 'kept'
@@ -144,6 +154,7 @@ export class SavingLedger {
     this.#since = 0
     this.#estimated = undefined
     this.#plain.takeOver(plain)
+    this.#models.takeOver(last?.models)
   }
 
   /**
@@ -174,6 +185,7 @@ export class SavingLedger {
   /** We have changed something before the end of the last request. */
   touch(): void {
     if (this.#prefix === 'kept') this.#prefix = 'edited'
+    this.#models.touch()
   }
 
   /**
@@ -194,6 +206,7 @@ export class SavingLedger {
       this.dollars -= charged?.dollars ?? 0
       this.#send(prompt, prompt - (charged?.onPlan ?? 0), prices)
       this.#plain.adopt(real)
+      this.#models.clear()
       this.#prefix = 'rewritten'
     } else {
       this.#gain(-paid, prices)
@@ -212,17 +225,19 @@ export class SavingLedger {
     this.#request = { own: this.#sum + system.own, plain: messages + system.plain, messages, head: isFound ? system.plain : 0, prefix: this.#prefix, isAlive }
   }
 
-  /** The request was answered. `rule` is how the agent compacts. */
-  answered(usage: PromptUsage, prices: PromptPrices, rule?: CompactionRule): void {
+  /** The request was answered. `rule` is how the agent compacts; `by` is undefined where models are not told apart. */
+  answered(usage: PromptUsage, prices: PromptPrices, rule?: CompactionRule, by?: AnsweringModel): void {
     const request = this.#request
     this.#request = undefined
     const own = promptOf(usage)
     if (request === undefined || own === 0 || request.own === 0) return
+    const other = by !== undefined && this.last?.model !== undefined && this.last.model !== by.name ? by : undefined
+    if (other !== undefined) request.isAlive = false
     this.#prefix = 'kept'
     const grown = this.#grownTo(request, own)
     this.#perCharacter = grown.characters < ENOUGH ? own / request.own : grown.tokens / grown.characters
-    const plain = this.#plainTokens(request, own, prices, rule)
-    const read = Math.min(plain, this.#cached(request, usage))
+    const plain = this.#plainTokens({ ...request, other: other?.name }, own, prices, rule)
+    const read = Math.min(plain, this.#cached(request, usage, other))
     const { input, cacheRead, tiers, outputAbove } = known(prices)
     const fresh = usage.input + usage.cacheWrite
     const write = fresh === 0 ? written({ cacheWrite: 1 }, prices) : (usage.input * input + written(usage, prices)) / fresh
@@ -231,7 +246,9 @@ export class SavingLedger {
     this.#gain(cost(read, plain) - cost(usage.cacheRead, own), prices)
     this.#send(own, plain, prices)
     const plainSize = this.#plain.size + request.plain - request.messages
-    this.last = { own, plain, plainSize, ...(grown.characters > 0 && { grown }) }
+    if (by !== undefined) this.#models.answered(by.name, { own, plain, ownSize: request.own, plainSize })
+    const models = by === undefined ? {} : { model: by.name, models: this.#models.all }
+    this.last = { own, plain, plainSize, ...(grown.characters > 0 && { grown }), ...models }
     this.#answered = request.own
     this.#since = usage.output ?? 0
     this.#estimated = undefined
@@ -245,7 +262,7 @@ export class SavingLedger {
   }
 
   /** The tokens of the request without us. One that exceeds the window is refused, and the agent compacts. */
-  #plainTokens(request: Size & { prefix: Prefix }, own: number, prices: PromptPrices, rule: CompactionRule | undefined): number {
+  #plainTokens(request: Size & { prefix: Prefix; other: string | undefined }, own: number, prices: PromptPrices, rule: CompactionRule | undefined): number {
     const tokens = this.#plainGrown(request, own)
     if (rule === undefined || rule.window === 0 || tokens <= rule.window) return tokens
     const before = this.#plain.size
@@ -256,13 +273,20 @@ export class SavingLedger {
   /**
    * The tokens of the request without us, from those of the one before: it has grown as ours has. Only where nothing is known of
    * that one, or its model counted otherwise, the difference to ours is estimated as a whole: with each message that we have
-   * shortened, that counts what stands around it once more.
+   * shortened, that counts what stands around it once more. After another model's answer, the one before is this model's own last one.
    */
-  #plainGrown(request: Size & { prefix: Prefix }, own: number): number {
+  #plainGrown(request: Size & { prefix: Prefix; other: string | undefined }, own: number): number {
     const { last } = this
     const [before, size] = [this.#answered, last?.plainSize]
     const by = (tokens: number, characters: number): number => Math.max(0, tokens + characters * this.#perCharacter)
     if (last === undefined || size === undefined || request.prefix === 'rewritten') return by(own, request.plain - request.own)
+    if (request.other !== undefined) {
+      const same = this.#models.of(request.other)
+      const hidden = request.plain - request.own
+      if (same === undefined) return by(own, hidden)
+      // The host may leave out what other models have thought.
+      return same.isEdited === true ? by(same.plain, request.plain - same.plainSize) : by(same.plain + own - same.own, hidden - same.plainSize + same.ownSize)
+    }
     const isNew = this.#plain.summary?.isNew === true
     const grown = before === undefined || request.prefix !== 'kept' ? undefined : request.own - before
     if (grown !== undefined && Math.abs(by(last.own, grown) - own) > SAME * own) return by(own, request.plain - request.own)
@@ -275,6 +299,7 @@ export class SavingLedger {
     const wasReal = this.#plain.isReal
     const done = this.#plain.compact(rule)
     if (done === undefined) return
+    this.#models.clear()
     const { input, output, tiers } = known(prices)
     const tokens = (characters: number): number => characters * this.#perCharacter
     const asked = done.asked.reduce((sum, one) => sum + tokens(one) * input * factorAt(tiers, tokens(one)), 0)
@@ -313,13 +338,18 @@ export class SavingLedger {
   }
 
   /** The number of tokens of the prompt without us that the provider would have read from its cache. */
-  #cached({ head, prefix, isAlive }: { head: number; prefix: Prefix; isAlive: boolean }, { cacheRead }: PromptUsage): number {
+  #cached(
+    { head, prefix, isAlive }: { head: number; prefix: Prefix; isAlive: boolean },
+    { cacheRead }: PromptUsage,
+    other: AnsweringModel | undefined,
+  ): number {
     const { last } = this
     if (last === undefined || prefix === 'rewritten') return cacheRead
     const found = FOUND * last.own
     // After its own summary, everything is new.
     if (this.#plain.summary?.isNew === true)
       return isAlive && (prefix === 'edited' || cacheRead >= found) ? head * this.#perCharacter : Math.min(cacheRead, head * this.#perCharacter)
+    if (other !== undefined) return this.#models.found(other.name, cacheRead, () => other.isAlive())
     if (prefix === 'edited') return isAlive ? last.plain : 0
     return cacheRead >= found ? Math.max(0, cacheRead + last.plain - last.own) : cacheRead
   }
