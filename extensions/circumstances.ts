@@ -3,11 +3,11 @@ import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-a
 import type { ModelCall } from '../index.js'
 import type { Moment, PromptPrices, PromptUsage } from '../lib/projection/index.ts'
 import { CacheOdds, cacheNamed, factorsOf, HOUR_WRITE, piCompaction, ratesAt } from '../lib/models/index.ts'
-import type { CacheCounts, CataloguePrices, CompactionRule } from '../lib/models/index.ts'
+import type { Binding, CacheCounts, CataloguePrices, CompactionRule } from '../lib/models/index.ts'
 import { rulesFor, SessionBinding } from './binding.ts'
 import { CompactionSettings } from './compaction-settings.ts'
 import { SessionLifetimes } from './lifetimes.ts'
-import { answeredBefore, answeringModel, isOnPlan, lastAnswer, perCatalogueDollar, physicalModel } from './provider.ts'
+import { answeredBefore, answeringModel, isOnPlan, lastAnswer, perCatalogueDollar, physicalModel, possibleModels } from './provider.ts'
 import type { PricedUsage } from './provider.ts'
 import { appendsTools } from './recall.ts'
 import { askedSeconds } from './requests.ts'
@@ -55,7 +55,7 @@ export class Circumstances {
     const call: ModelCall = {
       model: model === undefined ? '' : `${model.provider}/${model.id}`,
       prices,
-      binding: this.binding.of(model),
+      binding: this.#strictest(ctx),
       contextWindow: model?.contextWindow ?? 0,
       cacheTtlMs: 1000 * this.#cacheSeconds(model) + keptMs,
       nowMs: Date.now(),
@@ -87,7 +87,7 @@ export class Circumstances {
   withLifetimes(payload: unknown, ctx: ExtensionContext, savedTokens: number): unknown {
     if (this.#asked === undefined) return undefined
     const last = lastAnswer(ctx.sessionManager)
-    const binding = this.binding.of(physicalModel(ctx, last))
+    const binding = this.#strictest(ctx)
     return this.lifetimes.changed(payload, ctx, {
       at: this.#asked.at,
       warmedMs: last?.warmedMs,
@@ -125,6 +125,12 @@ export class Circumstances {
     return `${this.#tools.key}\n${this.#tools.characters}\n${ctx.getSystemPrompt()}`
   }
 
+  /** The binding of the model that answers; of the strictest that may, if that is not known before. */
+  #strictest(ctx: ExtensionContext): Binding {
+    const all = possibleModels(ctx).map((model) => this.binding.of(model))
+    return STRICT.find((one) => all.includes(one)) ?? this.binding.of(ctx.model)
+  }
+
   /** The catalogue's prices and steps. */
   #prices(model: ExtensionContext['model']): ModelCall['prices'] {
     if (model === undefined) return { input: 0, cacheRead: 0, cacheWrite: 0 }
@@ -145,7 +151,7 @@ export class Circumstances {
 
   /** True if a later change of the tools would cost the model its reasoning. */
   bindsTools(ctx: ExtensionContext): boolean {
-    const binding = this.binding.of(answeringModel(ctx))
+    const binding = this.#strictest(ctx)
     return (binding === 'drops' || binding === 'refuses') && !this.appendsTools(ctx)
   }
 
@@ -240,6 +246,9 @@ export class Circumstances {
     return this.#tools.characters
   }
 }
+
+/** The bindings, the strictest first. */
+const STRICT: readonly Binding[] = ['refuses', 'drops', 'keeps', 'none']
 
 /** A request that was sent. */
 interface Asked {

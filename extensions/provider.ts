@@ -84,6 +84,27 @@ export function answeringModel(ctx: ExtensionContext): ExtensionContext['model']
   return isVirtual(ctx.model) ? physicalModel(ctx, lastAnswer(ctx.sessionManager)) : ctx.model
 }
 
+/**
+ * The models that may get the next request and have answered on the branch: for a model that routes its requests all that have, else
+ * the one that is chosen.
+ */
+export function possibleModels(ctx: ExtensionContext): NonNullable<ExtensionContext['model']>[] {
+  const { model } = ctx
+  if (!isVirtual(model)) return model === undefined ? [] : [model]
+  const names = new Map<string, NonNullable<ExtensionContext['model']>>()
+  for (let id = ctx.sessionManager.getLeafId(); id !== null;) {
+    const entry = ctx.sessionManager.getEntry(id)
+    if (entry === undefined) break
+    if (entry.type === 'message' && entry.message.role === 'assistant') {
+      const { provider, model: name } = entry.message
+      const found = names.has(`${provider}/${name}`) ? undefined : ctx.modelRegistry.find(provider, name)
+      if (found !== undefined) names.set(`${provider}/${name}`, found)
+    }
+    id = entry.parentId
+  }
+  return [...names.values()]
+}
+
 function isVirtual(model: ExtensionContext['model']): boolean {
   return (model?.api as string | undefined) === VIRTUAL_API
 }

@@ -180,10 +180,19 @@ function droppedReasoning({ diagnostics = [] }: { diagnostics?: readonly { type:
   return readReport({ diagnostics })?.dropped ?? 0
 }
 
+/** Who chose another model: the user, or a virtual model that the user has chosen before. */
+function modelCause(branch: readonly SessionEntry[], before: Call, last: Call): string {
+  const at = branch.findLastIndex((entry, index) => index < last.index && entry.type === 'model_change')
+  const entry = branch[at]
+  const chosen = entry?.type === 'model_change' ? `${entry.provider}/${entry.modelId}` : last.model
+  if (at > before.index || chosen === last.model) return `You: the model changed from ${before.model} to ${last.model}.`
+  return `The router (${chosen}): it chose ${last.model} after ${before.model}.`
+}
+
 /** Sentences that each say who did what, in the order of the affected parts of the prompt. */
 function causesOf(branch: readonly SessionEntry[], before: Call, last: Call, evidence: Evidence): string[] {
   const between = branch.slice(before.index + 1, last.index)
-  if (before.model !== last.model) return [`You: the model changed from ${before.model} to ${last.model}.`]
+  if (before.model !== last.model) return [modelCause(branch, before, last)]
   const causes = [...toolCauses(between), ...promptCauses(between), ...compactionCauses(between), ...editCauses(branch, before, between, evidence)]
   if (causes.length > 0) return causes
   const { difference, cacheTtlMs, lookback } = evidence

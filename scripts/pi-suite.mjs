@@ -13,7 +13,7 @@ import { installHere } from './release/install.mjs'
 import { ROOT } from './release/targets.mjs'
 
 /** The suites that depend on the version or the build of Pi, and one of everything else. */
-const FAST = ['transcript', 'tools', 'nested', 'record', 'arguments']
+const FAST = ['transcript', 'tools', 'nested', 'record', 'arguments', 'routed']
 
 const arguments_ = process.argv.slice(2)
 const named = arguments_.filter((word) => word !== '--full')
