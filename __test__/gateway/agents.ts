@@ -293,14 +293,17 @@ export class Workplace {
   readonly store = join(this.home, 'context.db')
   readonly agent: Agent
   readonly #url: string
+  /** The options of its gateway. */
+  readonly #options: readonly string[]
   #env: Record<string, string>
   #beside: Beside | undefined
 
-  constructor(agent: Agent, url: string) {
+  constructor(agent: Agent, url: string, options: readonly string[] = []) {
     mkdirSync(this.cwd)
     delete agent.window
     this.agent = agent
     this.#url = url
+    this.#options = options
     this.#env = this.#prepared()
   }
 
@@ -322,6 +325,7 @@ export class Workplace {
       this.#url,
       '--openai',
       `${this.#url}/v1`,
+      ...this.#options,
     ])
     const text = await new Promise<string>((resolve, reject) => {
       let said = ''
@@ -370,7 +374,18 @@ export class Workplace {
       const { stderr } = await this.endBeside('SIGTERM')
       return { ...ran, stderr: `${ran.stderr}\n${stderr}` }
     }
-    return this.run(process.execPath, [START, 'run', '--store', this.store, '--', command, ...args, ...this.agent.args(prompt, goesOn), ...more])
+    return this.run(process.execPath, [
+      START,
+      'run',
+      '--store',
+      this.store,
+      ...this.#options,
+      '--',
+      command,
+      ...args,
+      ...this.agent.args(prompt, goesOn),
+      ...more,
+    ])
   }
 
   /** Starts a chat behind a separate gateway. */
@@ -378,7 +393,7 @@ export class Workplace {
     const { command, args } = this.agent.program
     const chat = this.agent.chat as NonNullable<Agent['chat']>
     const own = [...args, ...chat.args, ...(goesOn ? ['--continue'] : [])]
-    return new Chat(this.start(process.execPath, [START, 'run', '--store', this.store, '--', command, ...own], {}, 'pipe'), chat)
+    return new Chat(this.start(process.execPath, [START, 'run', '--store', this.store, ...this.#options, '--', command, ...own], {}, 'pipe'), chat)
   }
 
   /** Starts any program here. */

@@ -1,0 +1,44 @@
+/**
+ * The same long script for each real agent, plain and behind the gateway: the bytes that its provider gets. With
+ * CONTEXT_PROGRAMS=long, or the names of some.
+ */
+import { afterEach, describe, expect, test } from 'vitest'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { agentNamed } from './agents.ts'
+import type { Agent } from './agents.ts'
+import { mains, Talk } from './talk.ts'
+
+afterEach(cleanUp)
+
+const TURNS = 10
+const CALLS = 8
+
+/** Holds the conversation. Returns the bytes of its requests, and their number. */
+async function sent(agent: Agent, options: readonly string[]): Promise<{ bytes: number; calls: number; rolls: number }> {
+  const talk = await Talk.start(agent, options)
+  // A new process has another conversation where the agent does not send the same history again.
+  const turns = agent.repeats ? TURNS : 1
+  for (let n = 0; n < turns; n += 1) {
+    talk.reads((TURNS * CALLS) / turns)
+    await talk.turn(`prompt ${n}`)
+  }
+  await talk.end()
+  talk.check()
+  const requests = mains(talk.server, agent)
+  return { bytes: requests.reduce((sum, { raw }) => sum + raw.length, 0), calls: requests.length, rolls: talk.rolls }
+}
+
+describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue', 'kilo', 'copilot', 'cline', 'kimi'] as const)('%s', { timeout: 900_000 }, (name) => {
+  const agent = agentNamed(name)
+
+  test.skipIf(agent === undefined)('gets 0.6 of the plain bytes at most', async () => {
+    const real = agent as Agent
+    const plain = await sent(real, ['--holdout', '100%'])
+    const own = await sent(real, [])
+    process.stderr.write(
+      `${name} ${real.program.version}: ${own.calls} calls, ${own.rolls} rolls, ${own.bytes} of ${plain.bytes} bytes: ${(own.bytes / plain.bytes).toFixed(3)}\n`,
+    )
+    expect([plain.calls, plain.rolls]).toEqual([own.calls, 0])
+    expect(own.bytes / plain.bytes).toBeLessThan(0.6)
+  })
+})
