@@ -51,7 +51,7 @@ export function lastAnswer(branch: SessionTree): LastAnswer | undefined {
   return undefined
 }
 
-/** When a model has answered before an answer of its own, in milliseconds since the epoch; undefined if that was its first one. */
+/** When a model has answered before one of its answers, in milliseconds since the epoch; undefined if that was its first one. */
 export function answeredBefore(
   branch: SessionTree,
   { provider, model, timestamp }: { provider: string; model: string; timestamp: number },

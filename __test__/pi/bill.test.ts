@@ -9,7 +9,6 @@ import { branchOf, cleanUp, readSession, startRpc } from '../../rig/pi.ts'
 import type { PiRpc } from '../../rig/pi.ts'
 import { calls, Gate } from '../../rig/reply.ts'
 import type { Api, Usage } from '../../rig/exchange.ts'
-import { lastOf } from '../../rig/request.ts'
 import { command, lines, put, setUp } from './support.ts'
 import { some } from '../rows.ts'
 

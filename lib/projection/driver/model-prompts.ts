@@ -1,4 +1,4 @@
-/** The last prompt of each model that has answered on a branch: a model that comes back may still have its own in its cache. */
+/** The last prompt of each model that has answered on a branch: another model's answer does not take it out of the cache. */
 
 /** The last prompt of a model, in the tokens that it counts. */
 export interface ModelPrompt {
