@@ -1,4 +1,4 @@
-/** What an answer has cost, and the calls of our tool in it, in the forms of different providers. */
+/** The cost of an answer, and the calls of our tool in it, in the forms of different providers. */
 import { describe, expect, test } from 'vitest'
 import type { Answered } from '../../lib/gateway/answer.ts'
 import { AnswerReader } from '../../lib/gateway/answer.ts'

@@ -88,7 +88,7 @@ const SCENARIOS: [name: string, steps: Step[], provider?: Provider][] = [
   ['a dearer model after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f'), { model: 'dear' }, ...say('g', 'h')]],
   ['a cheaper model after a roll', [{ model: 'dear' }, ...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g'), { model: 'scripted' }, ...say('h')]],
   [
-    'a model that comes back after a roll by another one',
+    'a model that answers again after a roll by another one',
     [{ model: 'dear' }, ...say('a', 'b', 'c', 'd'), { model: 'scripted' }, ...say('e', 'f'), 'roll', ...say('g'), { model: 'dear' }, ...say('h', 'i')],
   ],
   ['a restart after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'restart', ...say('f', 'g'), 'restart', ...say('h')]],

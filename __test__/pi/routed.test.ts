@@ -94,7 +94,7 @@ describe.each(CHOOSERS)('chosen by the %s', { timeout: 170_000 }, (by) => {
     )
   })
 
-  test('no reasoning is refused when the model that binds it comes back', async () => {
+  test('no reasoning is refused when the model that binds it answers again', async () => {
     const { requests } = await converse(WORDS, { easy: 'claude-haiku-4-5', hard: 'claude-opus-5.5', strict: { isBound: (name) => name.includes('opus') } }, by)
     expect(rolls(requests)).toBeGreaterThan(0)
     expect(requests.filter(({ verdict }) => verdict?.refusal !== undefined).map(({ n }) => n)).toEqual([])
