@@ -18,7 +18,8 @@ mod node_port;
 #[path = "node_text.rs"]
 mod node_text;
 
-pub use node_port::{Port, Way};
+#[allow(unused_imports, reason = "the tests of the store use the rest, which have this node, too")]
+pub use node_port::{Behind, Port, Question, Said, Way};
 use node_text::{plain, strings};
 
 /// The database.

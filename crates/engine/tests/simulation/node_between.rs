@@ -2,29 +2,30 @@
 
 use std::collections::HashMap;
 
-use super::{Answer, Way};
+use super::Way;
+use super::node_port::Said;
 
 /// The memory of such a program.
 #[derive(Default)]
 pub struct Between {
     /// The last answer to each kind of question, and the question.
-    last: HashMap<String, (String, Answer)>,
+    last: HashMap<String, (String, Said)>,
     /// The first answer to each question.
-    first: HashMap<String, Answer>,
+    first: HashMap<String, Said>,
     count: usize,
 }
 
 impl Between {
     /// The answer that it gives in the node's place; `None` where the node is asked.
-    pub fn instead(&mut self, way: Way) -> Option<Answer> {
+    pub fn instead(&mut self, way: Way) -> Option<Said> {
         self.count += 1;
         let page =
             if self.count.is_multiple_of(2) { r#"{"error":"login_required"}"# } else { "<html></html>" };
-        (way == Way::Page).then(|| (200, page.to_owned()))
+        (way == Way::Page).then(|| (200, "application/json".to_owned(), page.to_owned()))
     }
 
     /// The answer that it passes on, given the node's.
-    pub fn pass(&mut self, way: Way, question: &str, body: &str, answer: Answer) -> Answer {
+    pub fn pass(&mut self, way: Way, question: &str, body: &str, answer: Said) -> Said {
         let kind = question.split('?').next().unwrap_or_default();
         match way {
             Way::Mixed if !kind.ends_with("status") => {

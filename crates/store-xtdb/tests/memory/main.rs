@@ -14,3 +14,4 @@ mod node;
 mod past;
 mod path;
 mod schedules;
+mod world;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::fleet::gate::{Act, Gate};
-use crate::fleet::{Machine, PATIENCE, assert_once, direct, file, open, open_with, text, there};
+use crate::fleet::{LAG_MS, Machine, PATIENCE, assert_once, direct, file, open, open_with, text, there};
 use crate::node::{Node, Port};
 use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
@@ -30,9 +30,9 @@ impl Pair {
         let port = Port::open(Arc::clone(&node)).await;
         let gate = Gate::start(&port.url).await;
         let clock = clock::system();
-        let store = open_with(place.path(), &gate.url, &clock).await;
+        let store = open_with(place.path(), &gate.url, &clock, LAG_MS).await;
         let other = Machine::start(&node).await;
-        Self { node, gate, one: Machine { place, port, store, clock }, other }
+        Self { node, gate, one: Machine { place, port, store, clock, lag_ms: LAG_MS }, other }
     }
 }
 

@@ -11,13 +11,23 @@ mod ask;
 #[cfg(unix)]
 mod behind;
 mod cluster;
+#[path = "../memory/drawn/mod.rs"]
+mod drawn;
 mod erase;
 mod faults;
+#[path = "../memory/fleet/mod.rs"]
+mod fleet;
 mod forgotten;
+#[allow(dead_code)] // the simulation uses more of it
+#[path = "../../../engine/tests/simulation/node.rs"]
+mod node;
 mod planted;
 mod queue;
 mod rig;
+mod schedules;
 #[path = "../../../store-sqlite/tests/secrets/mod.rs"]
 mod secrets;
 mod store;
 mod wire;
+#[path = "../memory/world.rs"]
+mod world;

@@ -24,7 +24,11 @@ pub struct Machine {
     pub port: Port,
     pub store: Arc<QueuedStore>,
     pub clock: Clock,
+    pub lag_ms: u64,
 }
+
+/// For a node that has read all of its log at any time.
+pub const LAG_MS: u64 = 20;
 
 impl Machine {
     pub async fn start(node: &Arc<Node>) -> Self {
@@ -36,9 +40,13 @@ impl Machine {
     }
 
     pub async fn with_clock(node: &Arc<Node>, place: tempfile::TempDir, clock: Clock) -> Self {
-        let port = Port::open(Arc::clone(node)).await;
-        let store = open_with(place.path(), &port.url, &clock).await;
-        Self { place, port, store, clock }
+        Self::behind(Port::open(Arc::clone(node)).await, place, clock, LAG_MS).await
+    }
+
+    /// `lag_ms`: the time that the node behind the port may need to read its log.
+    pub async fn behind(port: Port, place: tempfile::TempDir, clock: Clock, lag_ms: u64) -> Self {
+        let store = open_with(place.path(), &port.url, &clock, lag_ms).await;
+        Self { place, port, store, clock, lag_ms }
     }
 
     /// Ends the process and starts another one.
@@ -49,7 +57,7 @@ impl Machine {
 
     /// Starts a process after the last one has ended.
     pub async fn start_again(&mut self) {
-        self.store = open_with(self.place.path(), &self.port.url, &self.clock).await;
+        self.store = open_with(self.place.path(), &self.port.url, &self.clock, self.lag_ms).await;
     }
 
     /// A copy of the machine's folder, as it is now.
@@ -120,8 +128,7 @@ pub fn options(place: &Path, url: &str) -> QueueOptions {
         read_timeout_ms: 10_000,
         pull_wait_ms: 10_000,
         close_timeout_ms: 60_000,
-        // The node of these tests has read all of its log at any time.
-        lag_ms: 20,
+        lag_ms: LAG_MS,
         durability: Durability::Process,
         ..QueueOptions::new(place.join("journal.db"), XtdbOptions { attempts: 4, ..XtdbOptions::new([url]) })
     }
@@ -131,8 +138,9 @@ pub async fn open(place: &Path, url: &str) -> Arc<QueuedStore> {
     QueuedStore::open(options(place, url)).await.unwrap()
 }
 
-pub async fn open_with(place: &Path, url: &str, clock: &Clock) -> Arc<QueuedStore> {
-    QueuedStore::open_with(options(place, url), Arc::clone(clock)).await.unwrap()
+pub async fn open_with(place: &Path, url: &str, clock: &Clock, lag_ms: u64) -> Arc<QueuedStore> {
+    let options = QueueOptions { lag_ms, ..options(place, url) };
+    QueuedStore::open_with(options, Arc::clone(clock)).await.unwrap()
 }
 
 pub fn file(path: &str, text: &str) -> Document {
@@ -150,8 +158,12 @@ pub async fn direct(port: &Port) -> Arc<XtdbStore> {
 
 /// The versions of the files that the database has, by path and text, and how often each is there.
 pub async fn there(node: &Arc<Node>) -> BTreeMap<(String, String), usize> {
-    let port = Port::open(Arc::clone(node)).await;
-    let store = direct(&port).await;
+    there_by(&Port::open(Arc::clone(node)).await).await
+}
+
+/// The same, asked through a port.
+pub async fn there_by(port: &Port) -> BTreeMap<(String, String), usize> {
+    let store = direct(port).await;
     let mut all = BTreeMap::new();
     for id in store.query(&Filter::default()).await.unwrap() {
         for Version { document, .. } in store.history(&id).await.unwrap() {
