@@ -16,13 +16,15 @@ const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cac
 class Host {
   readonly messages: object[] = []
   readonly #shape: ShapeName
+  readonly #model: string
   readonly #cwd = folder()
   readonly #store = sqlite()
   #changes = 0
   #process: { manager: ContextManager; projection: Projection } | undefined
 
-  constructor(shape: ShapeName) {
+  constructor(shape: ShapeName, model = 'm') {
     this.#shape = shape
+    this.#model = model
   }
 
   async restart(): Promise<void> {
@@ -56,7 +58,7 @@ class Host {
     // Each request gives its notices its own time otherwise.
     const projection = new Projection(manager, {
       shape: this.#shape,
-      model: MODEL,
+      model: { ...MODEL, name: this.#model },
       shortens: true,
       now: () => 1_000,
       onWarning: (warning) => expect.unreachable(warning),
@@ -109,6 +111,32 @@ describe.each(shapes)('%s', (shape) => {
       expect(noticesIn(before).toSorted()).toEqual(['a.txt', 'b.txt'])
     },
   )
+})
+
+describe.each(['openai-chat', 'ai-sdk'] as const)('%s, for a model whose provider wants an answer behind results', (shape) => {
+  test.each([[[]], [[1]], [[2]], [[3]], [[1, 2, 3]]])('one waits for the next prompt; new processes: %j', async (restarts: number[]) => {
+    const host = new Host(shape, 'mistralai/devstral-2')
+    let before: string[] = []
+    const rolesOf = (sent: readonly string[]): string[] => sent.map((message) => (JSON.parse(message) as { role: string }).role)
+    const next = async (number: number, changed: string | undefined, ...steps: Step[]): Promise<void> => {
+      if (restarts.includes(number)) await host.restart()
+      if (changed !== undefined) host.change(changed)
+      const now = await host.send(...steps)
+      expect(now.slice(0, before.length), `request ${number}`).toEqual(before)
+      expect(rolesOf(now).join(' '), `request ${number}`).not.toContain('tool user')
+      before = now
+    }
+    await host.send({ user: 'begin' })
+    await host.read('a.txt', 'b.txt')
+    await next(0, 'a.txt', { calls: [{ id: 'one', name: 'bash', args: { command: 'one' }, output: 'one' }] })
+    host.messages.push({ role: 'system', content: 'a reminder' })
+    await next(1, 'b.txt', { calls: [{ id: 'two', name: 'bash', args: { command: 'two' }, output: 'two' }] })
+    expect(noticesIn(before)).toEqual([])
+    await next(2, undefined, { text: 'seen', calls: [] }, { user: 'on' })
+    expect(noticesIn(before).toSorted()).toEqual(['a.txt', 'b.txt'])
+    await next(3, undefined, { text: 'yes', calls: [] }, { user: 'and on' })
+    expect(noticesIn(before).toSorted()).toEqual(['a.txt', 'b.txt'])
+  })
 })
 
 test('one before the messages of the system at the end is there in a later process, too', async () => {

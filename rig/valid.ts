@@ -120,6 +120,8 @@ function anthropic(body: any, memory: Memory): string[] {
 function completions(body: any, memory: Memory): string[] {
   const found: string[] = []
   let open: string[] = []
+  // Mistral: results are followed by an answer.
+  const wantsAnswer = /stral/.test(String(body.model))
   for (const [index, message] of (body.messages as any[]).entries()) {
     const where = `messages.${index}`
     if (message.role === 'tool') {
@@ -131,6 +133,7 @@ function completions(body: any, memory: Memory): string[] {
     if (open.length > 0) found.push(`${where}: tool_call_ids did not have response messages: ${open.join(', ')}`)
     open = []
     if (message.role !== 'assistant') {
+      if (wantsAnswer && body.messages[index - 1]?.role === 'tool') found.push(`${where}: Unexpected role '${message.role}' after role 'tool'`)
       if (isBlank(message.content) && message.tools === undefined) found.push(`${where}: content is empty`)
       continue
     }

@@ -48,6 +48,7 @@ const KINDS = {
     except: [false, isText],
     binding: [false, oneOf('none', 'keeps', 'drops', 'refuses')],
     textIsReasoning: [false, oneOf(true)],
+    wantsAnswer: [false, oneOf(true)],
     reasoning: [false, oneOf('free', 'turn', 'calls', 'items', 'signatures')],
     cache: [false, (name) => Object.hasOwn(table.caches ?? {}, name)],
     open: [false, listOf(isText)],

@@ -37,6 +37,8 @@ export interface ModelRules {
   askedBinding: Binding
   /** True if text between the calls of an answer is part of the reasoning. */
   textIsReasoning: boolean
+  /** True if results must be followed by an answer: a message of the user behind them is refused. */
+  wantsAnswer: boolean
   reasoning: ReasoningRule
   cache: ModelCache
   /** Undefined: unknown. */
@@ -94,6 +96,7 @@ export function cacheNamed(name: string): ModelCache {
 const DEFAULT: Omit<ModelRules, 'family' | 'prices' | 'askedBinding'> = {
   binding: 'none',
   textIsReasoning: false,
+  wantsAnswer: false,
   reasoning: 'free',
   cache: cacheNamed('prefix'),
   open: [],

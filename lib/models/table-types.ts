@@ -45,6 +45,7 @@ export interface RuleRow {
   readonly except?: string
   readonly binding?: Binding
   readonly textIsReasoning?: boolean
+  readonly wantsAnswer?: boolean
   readonly reasoning?: ReasoningRule
   readonly cache?: string
   readonly open?: readonly string[]

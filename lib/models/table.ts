@@ -36,7 +36,7 @@ export const TABLE: ModelTable = {
     {"family":"glm","reasoning":"calls"},
     {"family":"qwen","reasoning":"calls"},
     {"family":"minimax","reasoning":"calls","open":["whether its signatures are bound to what stands before them"]},
-    {"family":"mistral","cache":"mistral","open":["what must go back with an answer"]},
+    {"family":"mistral","wantsAnswer":true,"cache":"mistral","open":["what must go back with an answer"]},
   ],
   models: [
     {"family":"claude","name":"fable|mythos","since":5.2,"prices":[8,40,0.2,10]},

@@ -18,6 +18,7 @@ import { checkedSession } from './options.ts'
 import type { ProjectedModel, ProjectionOptions } from './options.ts'
 import type { Pass } from './pass.ts'
 import { inPieces } from './pieces.ts'
+import { rulesOf } from '../models/index.ts'
 import { Reasoning } from './reasoning.ts'
 import { recordedMs, recordOf } from './recorded.ts'
 import type { TurnMessage } from './recorded.ts'
@@ -283,7 +284,7 @@ export class Projection {
 
   #say(table: Table, shape: Shape | undefined): void {
     // The driver keeps them until there is a place for them.
-    const text = table.units.length === 0 || isClosed(this.#pass) ? '' : this.#driver.takeNotices().join('\n')
+    const text = table.units.length === 0 || isClosed(this.#pass, this.#wantsAnswer()) ? '' : this.#driver.takeNotices().join('\n')
     if (text === '') return
     table.say(this.#told.notice(text, shape, this.#now()))
   }
@@ -321,7 +322,8 @@ export class Projection {
     pass.unsent = unsent(isFirst ? [] : units, seen, [...reworded, ...unknown])
     const known = units.slice(0, boundary)
     pass.places = placesBehind(units)
-    if (isFirst && this.#options.keepsNotices !== true) await this.#told.putBack(known, { manager: this.#manager, shape: pass.shape, nowMs: this.#now() })
+    if (isFirst && this.#options.keepsNotices !== true)
+      await this.#told.putBack(known, { manager: this.#manager, shape: pass.shape, nowMs: this.#now(), wantsAnswer: this.#wantsAnswer() })
     pass.fresh = units.slice(boundary)
     await (pass.table = new Table()).add(known)
     // Notices are part of what is visible. The engine repeats those that are not.
@@ -399,6 +401,11 @@ export class Projection {
   #model(): ProjectedModel {
     const { model } = this.#options
     return (typeof model === 'function' ? model() : model) ?? UNKNOWN_MODEL
+  }
+
+  /** True if the model's provider refuses a notice behind results. It waits for the next prompt. */
+  #wantsAnswer(): boolean {
+    return rulesOf(this.#model().name ?? '').wantsAnswer
   }
 
   #now(): number {

@@ -44,10 +44,22 @@ export function isHeld(conversation: { shape: Shape | undefined; messages: reado
   return conversation?.shape?.isHeld?.(conversation.messages) === true
 }
 
-/** True if nothing may be added at the end of a conversation, such as a notice. */
-export function isClosed(conversation: { shape: Shape | undefined; messages: readonly object[] } | undefined): boolean {
-  return isHeld(conversation) || conversation?.shape?.isPaused?.(conversation.messages) === true
+/**
+ * True if nothing may be added at the end of a conversation, such as a notice. `wantsAnswer`: the model's provider wants an answer
+ * behind results.
+ */
+export function isClosed(conversation: { shape: Shape | undefined; messages: readonly object[] } | undefined, wantsAnswer: boolean): boolean {
+  const isPaused = conversation?.shape?.isPaused?.(conversation.messages) === true
+  return isPaused || isHeld(conversation) || (wantsAnswer && endsWithResult(conversation?.messages ?? []))
 }
+
+/** True if the last message is a result, apart from the system's. */
+function endsWithResult(messages: readonly object[]): boolean {
+  const role = (message: object): unknown => (message as { role?: unknown }).role
+  return role(messages.findLast((message) => !OF_SYSTEM.has(role(message))) ?? {}) === 'tool'
+}
+
+const OF_SYSTEM: ReadonlySet<unknown> = new Set(['system', 'developer'])
 
 /** The edit, if it is of the kind `message`. */
 export function messageEdit(edit: PartEdit | undefined): (PartEdit & { kind: 'message' }) | undefined {

@@ -15,6 +15,14 @@ import type { Unit } from './unit.ts'
 /** Characters of a place's name. */
 const DIGITS = 16
 
+/** The circumstances in which notices are put back. `wantsAnswer`: the model's provider wants an answer behind results. */
+interface Telling {
+  manager: ContextManager
+  shape: Shape | undefined
+  nowMs: number
+  wantsAnswer: boolean
+}
+
 /** The notices of one conversation. */
 export class Told {
   /** Their fingerprints. A host may return them as if they were its own messages. */
@@ -48,7 +56,7 @@ export class Told {
    * Puts the notices in the session's record back where they came. A host that has kept them has them behind that place. Those of
    * places where nothing could be added came with the next ones; the engine repeats those that have not come yet.
    */
-  async putBack(units: readonly Unit[], { manager, shape, nowMs }: { manager: ContextManager; shape: Shape | undefined; nowMs: number }): Promise<void> {
+  async putBack(units: readonly Unit[], { manager, shape, nowMs, wantsAnswer }: Telling): Promise<void> {
     const recorded = await recordedBy(manager)
     if (recorded.size === 0) return
     const places = placesBehind(units)
@@ -61,7 +69,7 @@ export class Told {
       if (waiting.length === 0 && others.length === 0) continue
       // A request seldom ends with an answer, and nothing may stand between a call and its result.
       const isAnswer = unit.parts.some(({ message: { role } }) => role === 'assistant')
-      if ((isAnswer && first === undefined) || isClosed({ shape: unit.shape, messages: upTo(units, at) })) continue
+      if ((isAnswer && first === undefined) || isClosed({ shape: unit.shape, messages: upTo(units, at) }, wantsAnswer)) continue
       const texts = waiting.length === 0 ? others : [waiting.join('\n'), ...others]
       waiting = []
       const behind = units.slice(at + 1, at + 1 + texts.length).flatMap(({ parts }) => parts.flatMap(({ message }) => textsOf(message)))
