@@ -279,7 +279,8 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
   /**
    * Returns the difference between the contents of two versions as a unified diff; empty if they are equal. `fromTx` and
    * `toTx` are `txId`s from `history`. The diff is whole, so it may be longer than both texts together: cut it before you
-   * show it to a model.
+   * show it to a model. If more than 20,000 lines of both lie between the first and the last change, it may be longer than it had
+   * to be, which a line before it says.
    *
    * Rejects with `UNKNOWN_OBJECT` if one of the versions does not exist, and `INVALID_ARGUMENT` if only the hash of one is
    * stored.

@@ -151,7 +151,8 @@ impl Engine {
     }
 
     /// Returns the difference between two versions' contents as a unified diff; empty if they are equal. It is whole, at any
-    /// length: only the text for a model has a limit ([`Engine::guard_edit`]), and other callers apply their own.
+    /// length, though not the shortest one where very many lines have changed (a line before it says so): only the text for a
+    /// model has a limit ([`Engine::guard_edit`]), and other callers apply their own.
     ///
     /// A version is named by its transaction. If one transaction wrote several versions of an object, which the
     /// engine and imports never do, its number means the newest one.

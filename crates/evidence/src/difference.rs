@@ -1,7 +1,8 @@
 //! The common lines of two texts of a file, and descriptions of their difference.
 
 use context_model::tokens::utf16_len;
-use similar::{ChangeTag, DiffTag, TextDiff};
+
+use crate::compared::Compared;
 
 /// Changes in texts above this many bytes are announced without counting lines.
 const MAX_COUNTED: usize = 512 * 1024;
@@ -19,14 +20,20 @@ const SHARE: usize = 2;
 /// A longer line of a difference that is only begun is shown without its end, in UTF-16 units.
 const MAX_LINE: usize = 400;
 
-/// A unified diff with three lines of context, however long; empty if the texts are equal.
+/// The line before a diff that may be longer than it had to be. Programs that apply diffs skip what stands before the names.
+const COARSE: &str = "not the shortest difference: too many lines have changed to look for it";
+
+/// A unified diff with three lines of context, however long; empty if the texts are equal. If too many lines have changed to look
+/// for the shortest one, a line before it says so; it is right all the same.
 ///
 /// For programs. The difference that a model gets has a limit.
 pub fn unified(old: &str, new: &str, old_name: &str, new_name: &str) -> String {
     if old == new {
         return String::new();
     }
-    TextDiff::from_lines(old, new).unified_diff().context_radius(3).header(old_name, new_name).to_string()
+    let compared = Compared::of(old, new);
+    let diff = compared.unified(old_name, new_name);
+    if compared.is_coarse { format!("{COARSE}\n{diff}") } else { diff }
 }
 
 /// `+12 -4`: how many lines were added and removed; `None` for very long texts.
@@ -35,9 +42,8 @@ pub(crate) fn counted(old: &str, new: &str) -> Option<String> {
     if old.len().max(new.len()) > MAX_COUNTED {
         return None;
     }
-    let diff = TextDiff::from_lines(old, new);
-    let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
-    Some(format!("+{} -{}", count(ChangeTag::Insert), count(ChangeTag::Delete)))
+    let (added, removed) = Compared::of(old, new).counts();
+    Some(format!("+{added} -{removed}"))
 }
 
 /// A difference in the form for a model.
@@ -72,7 +78,7 @@ impl ShownChange {
 
 /// Two texts of a file, compared once.
 pub(crate) struct Comparison<'t> {
-    diff: TextDiff<'t, 't, str>,
+    compared: Compared<'t>,
     new: &'t str,
 }
 
@@ -86,14 +92,14 @@ impl<'t> Comparison<'t> {
         let ends = old_rest.iter().rev().zip(new_rest.iter().rev());
         let tail = ends.take_while(|(old, new)| old == new).count();
         let changed = old_rest.len().max(new_rest.len()) - tail;
-        (changed <= MAX_COUNTED).then(|| Self { diff: TextDiff::from_lines(old, new), new })
+        (changed <= MAX_COUNTED).then(|| Self { compared: Compared::of(old, new), new })
     }
 
     /// Returns the difference as a unified diff with three lines of context, of at most [`MAX_SHOWN`] UTF-16 units and the
     /// two names. `None` if the texts are equal.
     #[must_use]
     pub(crate) fn shown(&self, old_name: &str, new_name: &str) -> Option<ShownChange> {
-        let all = self.diff.unified_diff().context_radius(3).header(old_name, new_name).to_string();
+        let all = self.compared.unified(old_name, new_name);
         if all.is_empty() {
             return None;
         }
@@ -124,8 +130,7 @@ impl<'t> Comparison<'t> {
             // The first two lines are the names.
             changed += usize::from(lines > 2 && line.starts_with(['+', '-']));
         }
-        let count = |tag| self.diff.iter_all_changes().filter(|change| change.tag() == tag).count();
-        let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
+        let (added, removed) = self.compared.counts();
         ShownChange::Begun { head, more: (added + removed).saturating_sub(changed), added, removed }
     }
 
@@ -133,8 +138,7 @@ impl<'t> Comparison<'t> {
     /// of its lines, nor anything between them, is other than in the old text.
     #[must_use]
     pub(crate) fn touches_nothing_new(&self, replaced: &[String]) -> bool {
-        let equal = self.diff.ops().iter().filter(|op| op.tag() == DiffTag::Equal);
-        let kept: Vec<(usize, usize)> = equal.map(|op| (op.new_range().start, op.new_range().end)).collect();
+        let kept: Vec<_> = self.compared.kept().collect();
         let is_kept = |text: &String| {
             let Some(at) = self.new.find(text.as_str()).filter(|_| !text.is_empty()) else { return false };
             let is_once = self.new.rfind(text.as_str()) == Some(at);
@@ -143,7 +147,7 @@ impl<'t> Comparison<'t> {
                 |end: usize| self.new.as_bytes()[..end].iter().filter(|byte| **byte == b'\n').count();
             let first = lines_before(at);
             let last = lines_before(at + text.len() - 1);
-            is_once && kept.iter().any(|(start, end)| *start <= first && last < *end)
+            is_once && kept.iter().any(|lines| lines.start <= first && last < lines.end)
         };
         !replaced.is_empty() && replaced.iter().all(is_kept)
     }

@@ -27,6 +27,7 @@
 mod answers;
 mod archive;
 mod call;
+mod compared;
 mod difference;
 mod evidence;
 mod in_flight;
