@@ -1,0 +1,71 @@
+/** The tokens that a server with one slot has to process before its first new one, over 60 calls, plain and behind the gateway. */
+import { afterEach, expect, test } from 'vitest'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { commonPrefix } from '../../rig/meter.ts'
+import { startModelServer } from '../../rig/model-server.ts'
+import { ask, gatewayTo, JSON_TYPE, long } from './support.ts'
+import { AGENTS, ID } from './wire-agents.ts'
+import { WIRES } from './wires.ts'
+
+afterEach(cleanUp)
+
+/** Tokens, at four characters each. */
+interface Work {
+  /** Those behind the first one that differs from the request before: a model that can go back to it. */
+  rewinding: number
+  /** All of a request in which anything has changed: a model that can't. */
+  starting: number
+  longest: number
+}
+
+/** Holds a conversation with a model whose name says nothing. */
+async function work(prompts: number, calls: number, holdout: number): Promise<Work> {
+  const server = await startModelServer(() => 'ok')
+  const { gateway } = await gatewayTo(server.url, { open: { store: { kind: 'memory' } }, holdout })
+  const { said, called, returned, answered } = AGENTS['OpenCode']!
+  const { path, headers, body } = WIRES['openai-chat']
+  const messages: object[] = []
+  const send = async (): Promise<void> => {
+    const sent = JSON.stringify({ ...body(messages), model: 'my-model' })
+    const { status } = await ask(`${new URL(gateway.url).origin}${path}`, { headers: { ...JSON_TYPE, ...headers(ID) }, body: sent })
+    expect(status).toBe(200)
+  }
+  for (let turn = 0; turn < prompts; turn += 1) {
+    messages.push(said(`prompt ${turn}`))
+    await send()
+    for (let n = 0; n < calls; n += 1) {
+      const name = `n${turn * calls + n}`
+      messages.push(called(`call_${name}`, name), returned(`call_${name}`, name, long(name)))
+      await send()
+    }
+    messages.push(answered(`done ${turn}`))
+  }
+  const found: Work = { rewinding: 0, starting: 0, longest: 0 }
+  let before = ''
+  for (const { prompt } of server.requests) {
+    const now = prompt.trimEnd()
+    const common = commonPrefix(before, now)
+    found.rewinding += (now.length - common) / 4
+    found.starting += (common < before.length ? now.length : now.length - common) / 4
+    found.longest = Math.max(found.longest, now.length / 4)
+    before = now
+  }
+  return found
+}
+
+test.each([
+  [2, 30],
+  [6, 10],
+  [12, 5],
+  [60, 1],
+])('%i prompts with %i calls each', async (prompts, calls) => {
+  const [plain, own] = [await work(prompts, calls, 1), await work(prompts, calls, 0)]
+  const share = (name: keyof Work): number => own[name] / plain[name]
+  process.stderr.write(
+    `${prompts} prompts of ${calls} calls: ${share('rewinding').toFixed(2)} of the plain tokens, ${share('starting').toFixed(2)} where the model can't go back; the longest prompt ${share('longest').toFixed(2)} of ${Math.round(plain.longest)}\n`,
+  )
+  expect(share('longest')).toBeLessThan(0.9)
+  // What a roll changes is processed again: docs/local.md says so.
+  expect(share('rewinding')).toBeLessThan(1.5)
+  expect(share('starting')).toBeLessThan(1.6)
+})
