@@ -1,0 +1,200 @@
+/** Messages in rare forms through the gateway, in long sessions that roll: each stays as the agent sends it, and nothing is refused. */
+import { afterEach, describe, expect, test } from 'vitest'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
+import { ask, callTool, gatewayTo, JSON_TYPE, long } from './support.ts'
+import { ID } from './wire-agents.ts'
+import { WIRES } from './wires.ts'
+
+afterEach(cleanUp)
+
+const TURNS = 12
+
+const words = (name: string, count = 12): string => `${name} ${'says a sentence that is long enough to matter. '.repeat(count)}`
+
+/** A format: its usual messages, and steps in rare forms by name, given the number of the turn. */
+interface Form {
+  wire: keyof typeof WIRES
+  said(text: string): object
+  called(id: string, name: string): object
+  returned(id: string, name: string): object
+  answered(text: string): object
+  odd: Record<string, (n: number) => object[]>
+}
+
+const chatCall = (id: string, name: string): object => ({
+  id,
+  type: 'function',
+  function: { name: 'bash', arguments: JSON.stringify({ command: `cat ${name}` }) },
+})
+const chatTool = (id: string, name: string): object => ({ role: 'tool', tool_call_id: id, content: long(name) })
+const base64 = (name: string): string => Buffer.from(`${name} `.repeat(400)).toString('base64')
+
+const CHAT: Form = {
+  wire: 'openai-chat',
+  said: (text) => ({ role: 'user', content: text }),
+  called: (id, name) => ({ role: 'assistant', content: null, tool_calls: [chatCall(id, name)] }),
+  returned: chatTool,
+  answered: (text) => ({ role: 'assistant', content: text }),
+  odd: {
+    'a refusal': (n) => [
+      { role: 'assistant', content: null, refusal: words(`refused ${n}`) },
+      { role: 'user', content: `why ${n}?` },
+    ],
+    'a refusal as a part': (n) => [
+      { role: 'assistant', content: [{ type: 'refusal', refusal: `no ${n}` }] },
+      { role: 'user', content: `why ${n}?` },
+    ],
+    'speech in the answer': (n) => [
+      { role: 'assistant', content: null, audio: { id: `audio_${n}` } },
+      { role: 'user', content: `again ${n}?` },
+    ],
+    'speech and a file in the prompt': (n) => [
+      {
+        role: 'user',
+        content: [
+          { type: 'input_audio', input_audio: { data: base64(`wav ${n}`), format: 'wav' } },
+          { type: 'file', file: { filename: 'a.pdf', file_data: `data:application/pdf;base64,${base64(`pdf ${n}`)}` } },
+        ],
+      },
+    ],
+    'words of a developer': (n) => [{ role: 'developer', content: words(`rule ${n}`) }],
+    'a function in the first form': (n) => [
+      { role: 'assistant', content: null, function_call: { name: 'bash', arguments: JSON.stringify({ command: words(`cat f${n}`) }) } },
+      { role: 'function', name: 'bash', content: long(`f${n}`) },
+    ],
+    'calls that are null, and none': (n) => [
+      { role: 'assistant', content: words(`said ${n}`, 1), tool_calls: null, function_call: null, audio: null, refusal: null },
+      { role: 'user', content: `go ${n}` },
+      { role: 'assistant', content: words(`said more ${n}`, 1), tool_calls: [] },
+      { role: 'user', content: `go on ${n}` },
+    ],
+    'a name of the user, and fields of the provider': (n) => [{ role: 'user', name: 'ada', content: `mine ${n}`, x_field: { kept: [n] } }],
+  },
+}
+
+const outOf = (id: string, name: string): object => ({ type: 'function_call_output', call_id: id, output: long(name) })
+
+const RESPONSES: Form = {
+  wire: 'openai-responses',
+  said: (text) => ({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }),
+  called: (id, name) => ({ type: 'function_call', call_id: id, name: 'bash', arguments: JSON.stringify({ command: `cat ${name}` }) }),
+  returned: outOf,
+  answered: (text) => ({ type: 'message', role: 'assistant', content: [{ type: 'output_text', text }] }),
+  odd: {
+    'items that the provider has stored': (n) => [
+      { type: 'item_reference', id: `rs_${n}` },
+      { type: 'item_reference', id: `msg_${n}` },
+      { type: 'message', role: 'user', content: [{ type: 'input_text', text: `go ${n}` }] },
+    ],
+    'a compaction by the provider': (n) => (n === 2 ? [{ type: 'compaction', id: 'cmp_1', encrypted_content: base64('summary') }] : []),
+    'reasoning that only the provider reads': (n) => [
+      { type: 'reasoning', id: `rs_${n}`, summary: [], encrypted_content: base64(`thought ${n}`) },
+      { type: 'function_call', call_id: `enc_${n}`, name: 'bash', arguments: '{"command":"true"}' },
+      { type: 'function_call_output', call_id: `enc_${n}`, output: '' },
+    ],
+    'a refusal': (n) => [
+      { type: 'message', role: 'assistant', content: [{ type: 'refusal', refusal: `no ${n}` }] },
+      { type: 'message', role: 'user', content: [{ type: 'input_text', text: `why ${n}` }] },
+    ],
+    'words of a developer': (n) => [{ role: 'developer', content: words(`rule ${n}`) }],
+    speech: (n) => [{ type: 'message', role: 'user', content: [{ type: 'input_audio', input_audio: { data: base64(`wav ${n}`), format: 'wav' } }] }],
+  },
+}
+
+const SIGNED = { thoughtSignature: 'skip_thought_signature_validator' }
+
+const GEMINI: Form = {
+  wire: 'gemini',
+  said: (text) => ({ role: 'user', parts: [{ text }] }),
+  called: (id, name) => ({ role: 'model', parts: [{ functionCall: { id, name: 'bash', args: { command: `cat ${name}` } }, ...SIGNED }] }),
+  returned: (id, name) => ({ role: 'user', parts: [{ functionResponse: { id, name: 'bash', response: { output: long(name) } } }] }),
+  answered: (text) => ({ role: 'model', parts: [{ text }] }),
+  odd: {
+    'a signature on an empty text': (n) => [
+      { role: 'model', parts: [{ text: words(`said ${n}`) }, { text: '', thoughtSignature: `s${n}` }] },
+      { role: 'user', parts: [{ text: `go ${n}` }] },
+    ],
+    'a signature on a thought': (n) => [
+      { role: 'model', parts: [{ text: words(`thought ${n}`), thought: true, thoughtSignature: `s${n}` }, { text: `said ${n}` }] },
+      { role: 'user', parts: [{ text: `go ${n}` }] },
+    ],
+    'a part with a signature and nothing else': (n) => [
+      { role: 'model', parts: [{ thoughtSignature: `s${n}` }, { text: `said ${n}` }] },
+      { role: 'user', parts: [{ text: `go ${n}` }] },
+    ],
+    'files in a response': (n) =>
+      n % 6 !== 0
+        ? []
+        : [
+            { role: 'model', parts: [{ functionCall: { id: `pic_${n}`, name: 'picture', args: {} }, ...SIGNED }] },
+            {
+              role: 'user',
+              parts: [
+                {
+                  functionResponse: {
+                    id: `pic_${n}`,
+                    name: 'picture',
+                    response: { image: { $ref: 'a.png' }, text: words(`shown ${n}`) },
+                    parts: [
+                      { inlineData: { mimeType: 'image/png', displayName: 'a.png', data: base64(`png ${n}`) } },
+                      { fileData: { mimeType: 'image/png', fileUri: `gs://b/${n}` } },
+                    ],
+                  },
+                },
+              ],
+            },
+          ],
+  },
+}
+
+describe.each([
+  ['Chat Completions', CHAT],
+  ['Responses', RESPONSES],
+  ['Gemini', GEMINI],
+])('%s', (_, form) => {
+  test.each(Object.keys(form.odd))('%s stays as it is, and outputs leave around it', async (kind) => {
+    const server = await startModelServer(() => 'ok')
+    const { gateway, warnings } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, openai: `${server.url}/v1`, gemini: server.url } })
+    const { path, headers, body, list } = WIRES[form.wire]
+    const messages: object[] = []
+    const own: string[] = []
+    const send = async (): Promise<void> => {
+      const { status, text } = await ask(`${new URL(gateway.url).origin}${path}`, {
+        headers: { ...JSON_TYPE, ...headers(ID) },
+        body: JSON.stringify({ ...body(messages), [list]: messages }),
+      })
+      expect([status, text]).toEqual([200, expect.any(String)])
+    }
+    for (let n = 0; n < TURNS; n += 1) {
+      messages.push(form.said(`prompt ${n}`))
+      await send()
+      const odd = form.odd[kind]!(n)
+      messages.push(...odd)
+      own.push(...odd.map((one) => JSON.stringify(one)))
+      if (odd.length > 0) await send()
+      for (const name of [`a${n}`, `b${n}`]) {
+        messages.push(form.called(`call_${name}`, name), form.returned(`call_${name}`, name))
+        await send()
+      }
+      messages.push(form.answered(`done ${n}`))
+    }
+    server.check()
+    expect(warnings).toEqual([])
+    const last = server.requests.at(-1)!
+    expect(last.raw.includes('toolcall_ref')).toBe(true)
+    const texts = server.requests.map(({ messages: all }) => all.map(({ json }) => json))
+    const breaks = texts.filter((one, n) => n > 0 && texts[n - 1]!.some((json, at) => one[at] !== json)).length
+    const [session, ...others] = gateway.ledger.sessions
+    expect(others).toEqual([])
+    expect(breaks).toBeLessThanOrEqual(session!.rolls.length)
+    const sent = new Set((last.body[list] as object[]).map((one) => JSON.stringify(one)))
+    expect(own.filter((one) => !sent.has(one))).toEqual([])
+    // Each output that has left is brought back as that of its own call.
+    const ids = [...last.raw.toString().matchAll(/toolcall_ref id=(\w+)/g)].map(([, id]) => id as string)
+    const back = await Promise.all(ids.map((id) => callTool(gateway, 'activate', { id })))
+    const names = back.map((text) => /([ab]\d+) line 0 /.exec(text)?.[1])
+    expect(names).toEqual([...new Set(names)])
+    expect(names).not.toContain(undefined)
+  })
+})
