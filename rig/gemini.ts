@@ -13,11 +13,22 @@ export function geminiModel(path: string): string | undefined {
   return /\/models\/([^/:]+):(?:generateContent|streamGenerateContent)/.exec(path)?.[1]
 }
 
+/** A value with its fields in the first of the two spellings that the API takes. */
+export function camelled(value: any): any {
+  if (Array.isArray(value)) return value.map(camelled)
+  if (typeof value !== 'object' || value === null) return value
+  const free = (name: string): boolean => name === 'args' || name === 'response'
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), free(name) ? one : camelled(one)]),
+  )
+}
+
 /** The messages of a body, with the system prompt first. */
-export function geminiMessages(body: any): SentMessage[] {
+export function geminiMessages(given: any): SentMessage[] {
+  const body = { ...given, systemInstruction: given.systemInstruction ?? given.system_instruction }
   const told = body.systemInstruction === undefined ? [] : [{ role: 'system', parts: body.systemInstruction.parts ?? [] }]
   return [...told, ...body.contents].map((content: any) => {
-    const parts: any[] = content.parts ?? []
+    const parts: any[] = camelled(content.parts ?? [])
     const results = parts.flatMap(({ functionResponse: one }) =>
       one === undefined ? [] : [{ id: String(one.id ?? one.name), text: resultText(one.response) }],
     )
@@ -37,7 +48,7 @@ export function geminiMessages(body: any): SentMessage[] {
 
 /** The tools of a body. */
 export function geminiTools(body: any): any[] {
-  return (body.tools ?? []).flatMap((tool: any) => tool.functionDeclarations ?? [])
+  return (body.tools ?? []).flatMap((tool: any) => tool.functionDeclarations ?? tool.function_declarations ?? [])
 }
 
 function resultText(response: any): string {
@@ -57,7 +68,7 @@ export class GeminiSignatures {
 
   /** The sentence of a 400; undefined for a request that the API takes. */
   refusal(body: any): string | undefined {
-    const contents: any[] = body.contents ?? []
+    const contents: any[] = camelled(body.contents ?? [])
     if (contents.length === 0) return 'contents is not specified'
     if ((contents.at(-1).role ?? 'user') !== 'user') return 'Please ensure that the last content is of the user'
     const spoken = contents.findLastIndex((content) => content.role !== 'model' && responses(content).length === 0)

@@ -38,9 +38,15 @@ class GeminiLoop {
     this.url = gateway.url
   }
 
+  /** Writes the fields with underscores, as litellm does. */
+  isSnake = false
+
   get body(): object {
-    const systemInstruction = { role: 'user', parts: [{ text: `You are a test. The working directory is: ${this.folder}` }] }
-    return { contents: this.contents, systemInstruction, tools: TOOLS, generationConfig: { temperature: 1, thinkingConfig: { includeThoughts: true } } }
+    const instruction = { role: 'user', parts: [{ text: `You are a test. The working directory is: ${this.folder}` }] }
+    const generationConfig = { temperature: 1, thinkingConfig: { includeThoughts: true } }
+    if (!this.isSnake) return { contents: this.contents, systemInstruction: instruction, tools: TOOLS, generationConfig }
+    const tools = TOOLS.map(({ functionDeclarations }) => ({ function_declarations: functionDeclarations }))
+    return { contents: this.contents.map(snaked), system_instruction: instruction, tools, generationConfig }
   }
 
   /** A prompt, and all calls that the model makes for it; `output` gives what a call came to. */
@@ -73,6 +79,12 @@ class GeminiLoop {
   }
 }
 
+/** A content whose parts have underscores in their names. */
+function snaked({ role, parts }: { role: string; parts: object[] }): object {
+  const name = (one: string): string => one.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+  return { role, parts: parts.map((part) => Object.fromEntries(Object.entries(part).map(([key, value]) => [name(key), value]))) }
+}
+
 /** A model that calls the shell some times for each prompt, and then is done. */
 function script(perTurn: number, call: (n: number) => ScriptedCall = (n) => ({ name: 'run_shell_command', args: { command: `cat n${n}` } })) {
   let made = 0
@@ -95,40 +107,43 @@ function breaks(server: ModelServer): { n: number; isPrompt: boolean }[] {
 }
 
 describe('Gemini', () => {
-  test('a long session costs 0.6 at most, changes only between turns, is never refused, and loses nothing', async () => {
-    const server = await startModelServer(script(6))
-    const { gateway, warnings } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, gemini: server.url } })
-    const loop = new GeminiLoop(gateway)
-    let plain = 0
-    for (let turn = 0; turn < 10; turn += 1) {
-      await loop.turn(`prompt ${turn}`, output)
-      plain += JSON.stringify(loop.contents).length * 7
-    }
-    expect(server.problems).toEqual([])
-    expect(warnings).toEqual([])
-    expect(server.requests.filter(({ status }) => status !== 200)).toEqual([])
-    const [sums] = gateway.ledger.sessions
-    expect(sums!.rolls.length).toBeGreaterThan(0)
-    const found = breaks(server)
-    expect(found.length).toBeLessThanOrEqual(sums!.rolls.length)
-    expect(found.every(({ isPrompt }) => isPrompt)).toBe(true)
-    const sent = server.requests.reduce((sum, { raw }) => sum + raw.length, 0)
-    expect(sent / plain).toBeLessThan(0.6)
-    // Every collapsed output can be restored, byte for byte.
-    const ids = [
-      ...server.requests
-        .at(-1)!
-        .raw.toString('utf8')
-        .matchAll(/toolcall_ref id=([0-9a-f]+)/g),
-    ].map(([, id]) => id!)
-    expect(ids.length).toBeGreaterThan(0)
-    const wanted = new Set(
-      loop.contents.flatMap(({ parts }) => parts.flatMap(({ functionResponse: one }: any) => (one === undefined ? [] : [one.response.output]))),
-    )
-    for (const id of ids) expect(wanted).toContain(await callTool(gateway, 'activate', { id }))
-    expect(sums!.host).toBe('gemini-cli')
-    expect(sums!.model).toBe('gemini-3.1-pro')
-  })
+  test.each([false, true])(
+    'a long session costs 0.6 at most, changes only between turns, is never refused, and loses nothing; with underscores: %s',
+    async (isSnake) => {
+      const server = await startModelServer(script(6))
+      const { gateway, warnings } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, gemini: server.url } })
+      const loop = Object.assign(new GeminiLoop(gateway), { isSnake })
+      let plain = 0
+      for (let turn = 0; turn < 10; turn += 1) {
+        await loop.turn(`prompt ${turn}`, output)
+        plain += JSON.stringify(loop.contents).length * 7
+      }
+      expect(server.problems).toEqual([])
+      expect(warnings).toEqual([])
+      expect(server.requests.filter(({ status }) => status !== 200)).toEqual([])
+      const [sums] = gateway.ledger.sessions
+      expect(sums!.rolls.length).toBeGreaterThan(0)
+      const found = breaks(server)
+      expect(found.length).toBeLessThanOrEqual(sums!.rolls.length)
+      expect(found.every(({ isPrompt }) => isPrompt)).toBe(true)
+      const sent = server.requests.reduce((sum, { raw }) => sum + raw.length, 0)
+      expect(sent / plain).toBeLessThan(0.6)
+      // Every collapsed output can be restored, byte for byte.
+      const ids = [
+        ...server.requests
+          .at(-1)!
+          .raw.toString('utf8')
+          .matchAll(/toolcall_ref id=([0-9a-f]+)/g),
+      ].map(([, id]) => id!)
+      expect(ids.length).toBeGreaterThan(0)
+      const wanted = new Set(
+        loop.contents.flatMap(({ parts }) => parts.flatMap(({ functionResponse: one }: any) => (one === undefined ? [] : [one.response.output]))),
+      )
+      for (const id of ids) expect(wanted).toContain(await callTool(gateway, 'activate', { id }))
+      expect(sums!.host).toBe('gemini-cli')
+      expect(sums!.model).toBe('gemini-3.1-pro')
+    },
+  )
 
   test("the bill is the answer's: what was cached is a part of the prompt, and thoughts are apart", async () => {
     const server = await startModelServer(() => ({ text: 'ok', usage: { input: 700, cacheRead: 300, cacheWrite: 0, output: 40 } }))

@@ -61,7 +61,7 @@ export function headChanges(before: ModelRequest, now: ModelRequest): string[] {
 }
 
 function systemOf({ body }: ModelRequest): unknown {
-  const system = body['system'] ?? body['instructions'] ?? body['systemInstruction']
+  const system = body['system'] ?? body['instructions'] ?? body['systemInstruction'] ?? body['system_instruction']
   return Array.isArray(system) ? system.filter((block) => !isStamp(block)) : system
 }
 

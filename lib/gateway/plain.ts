@@ -229,7 +229,10 @@ function newest(messages: readonly object[], sizes: readonly number[], most: num
 function isUsers(message: object | undefined): boolean {
   const { role, content, parts } = message as Fields
   const blocks = [content, parts].flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : []))
-  return role === 'user' && !blocks.some((block) => isFields(block) && (block['type'] === 'tool_result' || isFields(block['functionResponse'])))
+  return (
+    role === 'user' &&
+    !blocks.some((block) => isFields(block) && (block['type'] === 'tool_result' || isFields(block['functionResponse'] ?? block['function_response'])))
+  )
 }
 
 /** True if a message is the model's. */

@@ -55,9 +55,10 @@ export function readRequest(api: Api, body: unknown, isConnected = false, path =
   if (api === 'responses' && (isSet(body['previous_response_id']) || isSet(body['conversation']))) return undefined
   if (isFields(body['thread']) && body['thread']['type'] === 'continue') return undefined
   const list = api === 'messages' ? messages.map(inBlocks) : messages
-  const declared = listOf(body['tools']).flatMap((tool) =>
-    isFields(tool) && Array.isArray(tool['functionDeclarations']) ? tool['functionDeclarations'] : [tool],
-  )
+  const declared = listOf(body['tools']).flatMap((tool) => {
+    const list = isFields(tool) ? (tool['functionDeclarations'] ?? tool['function_declarations']) : undefined
+    return Array.isArray(list) ? list : [tool]
+  })
   const tools = [...declared, ...messages.flatMap((message: Fields) => (message['type'] === 'additional_tools' ? listOf(message['tools']) : []))]
   const loaded = messages.flatMap((message: Fields) => (message['type'] === 'tool_search_output' ? listOf(message['tools']) : []))
   const recall = recallFacts([...tools, ...loaded], () => beforeAnswers(body, messages), isConnected)
@@ -66,9 +67,7 @@ export function readRequest(api: Api, body: unknown, isConnected = false, path =
     body,
     messages: list,
     model: api === 'gemini' ? decodeURIComponent(GENERATE.exec(path)?.[1] ?? '') : textOf(body['model']),
-    systemTokens: Math.ceil(
-      (sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(body['systemInstruction']) + sizeOf(loadedOf(tools, messages))) / 4,
-    ),
+    systemTokens: Math.ceil((sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(instructionOf(body)) + sizeOf(loadedOf(tools, messages))) / 4),
     hasTools: tools.length > 0,
     canRecall: recall.isDeclared || (recall.isDeferred && isConnected),
     isPlainRecall: recall.isPlain,
@@ -157,8 +156,13 @@ export function systemText({ body, messages }: ModelRequest): string {
 
 /** The fields in which the formats have the system prompt. */
 function systemsOf(body: Fields): unknown[] {
-  const gemini = body['systemInstruction']
+  const gemini = instructionOf(body)
   return [body['system'], body['instructions'], isFields(gemini) ? gemini['parts'] : gemini]
+}
+
+/** Gemini's system prompt, whose name has two spellings. */
+function instructionOf(body: Fields): unknown {
+  return body['systemInstruction'] ?? body['system_instruction']
 }
 
 /** The tools whose definitions the model has: all but those that are loaded later, and of these the ones that a result refers to. */

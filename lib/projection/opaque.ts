@@ -32,7 +32,7 @@ function charactersOf(value: unknown, name = ''): number {
 }
 
 /** True for the source of an image or of a document that is not text, whether it has the bytes, however few, or only their address. */
-function isPicture({ type, mimeType, data }: Fields, name: string): boolean {
+function isPicture({ type, mime_type: other, mimeType = other, data }: Fields, name: string): boolean {
   if (name === 'image_url' || type === 'url' || type === 'base64') return true
   return typeof data === 'string' && typeof mimeType === 'string' && !mimeType.startsWith('text/')
 }
@@ -41,7 +41,7 @@ function isPicture({ type, mimeType, data }: Fields, name: string): boolean {
 const BASE64 = /^(?:data:[^,]{0,200},)?[\w+/=-]{1000}/
 
 /** Fields that name an image or a file elsewhere. */
-const LINKS: ReadonlySet<string> = new Set(['file_id', 'fileUri'])
+const LINKS: ReadonlySet<string> = new Set(['file_id', 'fileUri', 'file_uri'])
 
 /** Fields that say what a block is. The model does not read them. */
 const UNSHOWN: ReadonlySet<string> = new Set([
@@ -52,7 +52,9 @@ const UNSHOWN: ReadonlySet<string> = new Set([
   'cache_control',
   'signature',
   'thoughtSignature',
+  'thought_signature',
   'status',
   'media_type',
   'mimeType',
+  'mime_type',
 ])
