@@ -55,6 +55,23 @@ describe('the same outcome has the same exit code in every command', () => {
     }
   })
 
+  test('a machine on which nothing was used yet is not an error for doctor, and nothing is made there', async () => {
+    const home = temporaryFolder('outcome-')
+    const env = { HOME: home, XDG_DATA_HOME: join(home, 'data'), CONTEXT_STORE_PATH: '', CONTEXT_STORE: '', CONTEXT_XTDB_URL: '' }
+    const words = await cli(['doctor'], env)
+    expect([words.code, words.stderr]).toEqual([0, ''])
+    expect(words.stdout).toMatch(/^store +none yet: the first session of Pi or of the gateway creates .*\.db\n/)
+    expect(words.stdout).not.toMatch(/integrity|largest/)
+    const { code, stdout } = await cli(['doctor', '--json'], env)
+    expect([code, JSON.parse(stdout)]).toMatchObject([0, { store: null, enabled: [], damages: [], sessions: 0, largest: [] }])
+    const secrets = await cli(['doctor', '--secrets'], env)
+    expect([secrets.code, secrets.stderr, secrets.stdout]).toEqual([0, '', expect.stringMatching(/^store +none yet/)])
+    expect(readdirSync(home)).toEqual([])
+    // A file that the user has named has to be there.
+    expect((await cli(['doctor', '--store', join(home, 'none.db')], env)).code).toBe(2)
+    expect((await cli(['doctor'], { ...env, CONTEXT_STORE_PATH: join(home, 'none.db') })).code).toBe(2)
+  })
+
   test('reports missing objects as not found', async () => {
     const folder = temporaryFolder('outcome-')
     const store = await storeIn(folder)

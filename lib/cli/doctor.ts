@@ -10,9 +10,9 @@ import type { SecretPlace, StoreOptions } from '../../index.js'
 import { defaultFilesystemId, inStore } from '../native/index.ts'
 import { enabledParts } from '../enable/index.ts'
 import type { EnabledPart } from '../enable/index.ts'
-import { exitHelp } from './exit.ts'
-import { counted, countOf, LARGE_BYTES, out, plain, size, UsageError } from '../ui/index.ts'
-import { journalFor, reading, STORE_HELP } from './store.ts'
+import { DONE, exitHelp } from './exit.ts'
+import { counted, countOf, LARGE_BYTES, out, plain, size } from '../ui/index.ts'
+import { journalFor, reading, STORE_HELP, unmadeStore } from './store.ts'
 import { leftovers, withFolder } from '../core/index.ts'
 import type { Leftover } from '../core/index.ts'
 import { unsentJournals } from './unsent.ts'
@@ -33,11 +33,12 @@ ${STORE_HELP}
                         what they are
   --json                the findings as JSON
 
-${exitHelp('the store is damaged, or --secrets found some')}`
+${exitHelp('the store is damaged, or --secrets found some', 'done; also if there is no store yet')}`
 
 /** The findings of the command. */
 interface Findings {
-  store: string
+  /** Null before the first session. */
+  store: string | null
   /** Bytes of the database's files; empty for a node. */
   files: Record<string, number>
   /** The filesystem namespace of this machine's own files; null where each store has a random one. */
@@ -70,15 +71,38 @@ export const DOCTOR_OPTIONS = {
 export async function doctor(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: DOCTOR_OPTIONS })
   const top = countOf('top', values.top, 10, 0, 100_000)
-  try {
-    return await reading(values.store, ({ options, name }) =>
-      values.secrets === true ? secrets(options, name, values.json === true) : check(options, name, top, values.json === true),
-    )
-  } catch (error) {
-    // Agents may be enabled before the first of them has made a store.
-    if (error instanceof UsageError && values.secrets !== true && values.json !== true) printEnabled(enabledParts(process.env))
-    throw error
+  const isJson = values.json === true
+  const unmade = unmadeStore(values.store)
+  if (unmade !== undefined) return nothingYet(unmade, { isJson, isForSecrets: values.secrets === true })
+  return reading(values.store, ({ options, name }) => (values.secrets === true ? secrets(options, name, isJson) : check(options, name, top, isJson)))
+}
+
+/** Before the first session there is no store; the rest of the machine is looked at. */
+async function nothingYet(path: string, { isJson, isForSecrets }: { isJson: boolean; isForSecrets: boolean }): Promise<number> {
+  if (isForSecrets && isJson) {
+    out('[]')
+    return DONE
   }
+  const findings: Findings = {
+    store: null,
+    files: {},
+    filesystemId: defaultFilesystemId(),
+    leftovers: leftovers([process.cwd()]),
+    forms: [],
+    journals: await unsentJournals(undefined),
+    enabled: enabledParts(process.env),
+    damages: [],
+    sessions: 0,
+    byType: {},
+    orphans: [],
+    largest: [],
+  }
+  if (isJson) out(JSON.stringify(findings, null, 2))
+  else {
+    out(plain(`store      none yet: the first session of Pi or of the gateway creates ${path}`))
+    if (!isForSecrets) printMachine(findings)
+  }
+  return DONE
 }
 
 async function check(options: StoreOptions, name: string, top: number, isJson: boolean): Promise<number> {
@@ -167,9 +191,8 @@ function printEnabled(parts: readonly EnabledPart[]): void {
   for (const [at, { command, path, part }] of parts.entries()) out(plain(`${(at === 0 ? 'enabled' : '').padEnd(11)}${command}: the ${part} in ${path}`))
 }
 
-function print({ store, files, filesystemId, leftovers: left, forms, journals, enabled, damages, sessions, byType: types, orphans, largest }: Findings): void {
-  out(plain(`store      ${store}`))
-  for (const [file, bytes] of Object.entries(files)) out(plain(`           ${size(bytes).padStart(9)}  ${file}`))
+/** The findings outside of a store. */
+function printMachine({ filesystemId, leftovers: left, forms, journals, enabled }: Findings): void {
   if (filesystemId !== null) out(`host       filesystem ID ${filesystemId}`)
   printEnabled(enabled)
   if (left.length > 0) {
@@ -185,6 +208,13 @@ function print({ store, files, filesystemId, leftovers: left, forms, journals, e
     out('           file as its journal:')
     for (const { path, queued } of journals) out(plain(`           ${counted(queued, 'transaction')} in ${path}`))
   }
+}
+
+function print(findings: Findings): void {
+  const { store, files, damages, sessions, byType: types, orphans, largest } = findings
+  out(plain(`store      ${store}`))
+  for (const [file, bytes] of Object.entries(files)) out(plain(`           ${size(bytes).padStart(9)}  ${file}`))
+  printMachine(findings)
   if (damages.length === 0) out('integrity  every version matches the hash it was stored with')
   else {
     out(`integrity  ${damages.length} damaged:`)

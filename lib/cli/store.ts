@@ -29,12 +29,19 @@ export function storeOf(text: string | undefined, mayBeNew = false): NamedStore 
     const name = text === undefined ? 'CONTEXT_XTDB_URL' : '--store'
     throw new UsageError(`${name} is not the address of an XTDB node; write it as http://host:port`)
   }
-  const path = resolve(text ?? process.env['CONTEXT_STORE_PATH'] ?? defaultStorePath())
+  const path = resolve(text ?? (process.env['CONTEXT_STORE_PATH'] || defaultStorePath()))
   if (!mayBeNew && !isThere(path)) {
     const hint = text === undefined ? '; the first session of Pi or of the gateway creates it, and --store names another one' : '; check the path'
     throw new UsageError(`there is no store at ${path}${hint}`)
   }
   return { options: { kind: 'sqlite', path }, name: path }
+}
+
+/** The file of the first session, if no store was named and none has been made yet; undefined otherwise. */
+export function unmadeStore(text: string | undefined): string | undefined {
+  if (text !== undefined || (process.env['CONTEXT_STORE_PATH'] ?? '') !== '' || process.env['CONTEXT_STORE'] === 'xtdb') return undefined
+  const path = resolve(defaultStorePath())
+  return isThere(path) ? undefined : path
 }
 
 /** True if there is a file. Throws a {@link UsageError} with the system's reason if that can't be seen. */
