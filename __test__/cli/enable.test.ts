@@ -259,6 +259,32 @@ describe('the commands', () => {
     expect(await ended(us('disable'), env)).toMatchObject({ code: 1, stderr: 'pi-context-manager: no agent is enabled\n' })
   })
 
+  test('say that the user’s own status line stays, and leave it as it is', async () => {
+    const { env, file } = withPrograms()
+    mkdirSync(file('.claude'), { recursive: true })
+    const own = '{"statusLine": {"type": "command", "command": "date"}}'
+    writeFileSync(file('.claude/settings.json'), own)
+    const done = await ended(us('enable', 'claude', '--yes'), env)
+    expect(done).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^~\/\.claude\/settings\.json keeps your own status line/m) })
+    expect(readFileSync(file('.claude/settings.json'), 'utf8')).toBe(own)
+    // Ours is none of the user's.
+    writeFileSync(file('.claude/settings.json'), '{}')
+    await ended(us('enable', 'claude', '--yes'), env)
+    expect((await ended(us('enable', 'claude', '--yes'), env)).stdout).toBe('claude: enabled already\n')
+  })
+
+  test('name the cause where a folder can’t be written, and change nothing', async () => {
+    const { home, env, file } = withPrograms()
+    writeFileSync(file('.config'), 'a file\n')
+    const before = state(home)
+    expect(await ended(us('enable', 'claude', '--shell', 'fish', '--yes'), { ...env, XDG_CONFIG_HOME: '' })).toMatchObject({
+      code: 1,
+      stdout: expect.not.stringContaining('enabled for'),
+      stderr: expect.stringMatching(/pi-context-manager-claude\.fish stays untouched: it can't be looked at \(not a directory\)/),
+    })
+    expect(state(home)).toEqual(before)
+  })
+
   test.each(SHELLS)('in a terminal with %s, the agent gets its words and its exit code', async (shell) => {
     const { home, env: bare, file } = withPrograms()
     const env = { ...bare, SHELL: `/usr/bin/${shell}`, TERM: 'dumb' }

@@ -98,7 +98,9 @@ export async function disable(args: string[]): Promise<number> {
   return !isWhole ? FAILED : count === 0 ? NONE : DONE
 }
 
-function show({ changes, refusals }: Plan): void {
+function show({ changes, refusals, own }: Plan): void {
+  for (const path of own)
+    out(plain(`${shortPath(path)} keeps your own status line; ours, "pi-context-manager status-line", would show what was saved and when text leaves next`))
   for (const { path, lines } of changes) {
     out(plain(`${shortPath(path)} gets:`))
     for (const line of lines.trimEnd().split('\n')) out(plain(`    ${line}`))

@@ -45,11 +45,13 @@ export interface Plan {
   refusals: Refusal[]
   /** Files in which there is nothing to do. */
   done: string[]
+  /** Files that have a status line of the user's own, which stays. */
+  own: string[]
 }
 
 /** Returns what enables a command in a shell. Nothing is changed yet. */
 export function planEnable(command: EnabledCommand, shell: ShellName, env: Environment): Plan {
-  const plan: Plan = { changes: [], refusals: [], done: [] }
+  const plan: Plan = { changes: [], refusals: [], done: [], own: [] }
   const place = placeOf(shell, command, env)
   const lines = functionLines(shell, command)
   planned({ plan, command }, place.file, 'function', lines, (file) => {
@@ -67,7 +69,9 @@ export function planEnable(command: EnabledCommand, shell: ShellName, env: Envir
   })
   if (command === 'claude') {
     planned({ plan, command }, claudeSettings(env), 'status line', '', (file) => {
-      if (file.text !== undefined && statusLineIn(file.text) !== undefined) return undefined
+      const there = file.text === undefined ? undefined : statusLineIn(file.text)
+      if (there === 'own') plan.own.push(file.path)
+      if (there !== undefined) return undefined
       const next = withStatusLine(file.text)
       return { lines: STATUS_LINES, apply: () => added(file, next) }
     })
@@ -79,7 +83,7 @@ const STATUS_LINES = '"statusLine": {"type":"command","command":"pi-context-mana
 
 /** Returns what disables a command, in all shells. Nothing is changed yet. */
 export function planDisable(command: EnabledCommand, env: Environment): Plan {
-  const plan: Plan = { changes: [], refusals: [], done: [] }
+  const plan: Plan = { changes: [], refusals: [], done: [], own: [] }
   for (const place of placesOf(command, env)) {
     planned({ plan, command }, place.file, 'function', '', (file) => {
       const there = withoutFunction(file.text ?? '', command)
