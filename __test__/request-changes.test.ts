@@ -31,14 +31,14 @@ test.each<[what: string, sent: ComparedMessage[], changes: string[]]>([
   [
     'a call and its output by one line',
     [OWN[0] as ComparedMessage, says(thinks('hm'), text(long('because')), text('bash cat a -> exit 0')), ...OWN.slice(3)],
-    ['removed call of bash cat a', 'removed output of bash cat a', 'added answer'],
+    ['removed call and output of bash cat a', 'added answer'],
   ],
   ['a notice at the end', [...OWN, { role: 'custom', content: 'stale id=1 changed' }], ['added message']],
   ['a notice in the middle', [...OWN.slice(0, 3), { role: 'custom', content: 'stale id=1 changed' }, ...OWN.slice(3)], ['added message']],
   [
     'everything before a summary',
     [{ role: 'compactionSummary', summary: 'they talked' }, ...OWN.slice(3)],
-    ['removed prompt', 'removed reasoning', 'removed answer', 'removed call of bash cat a', 'removed output of bash cat a', 'added message'],
+    ['removed prompt', 'removed reasoning', 'removed answer', 'removed call and output of bash cat a', 'added message'],
   ],
 ])('replacing %s', (_what, sent, wanted) => {
   const { changes, own, sent: size } = requestChanges(OWN, sent)

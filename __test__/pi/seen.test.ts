@@ -17,7 +17,7 @@ test('before and after a roll, in Pi and from the session file', async () => {
   await command(rpc, '/context roll')
   const rolled = await shown()
   expect(rolled.replaceAll(/\s+/g, ' ')).toMatch(/^The model gets [\d.]+k? tokens in place of the agent's [\d.]+k? \(estimated\)/)
-  expect(rolled).toMatch(/\n(?:replaced|removed) +output of read f0\.txt +[\d.]+k? -> \d+\n {10}\S/)
+  expect(rolled).toMatch(/\n(?:replaced|removed) +(?:call and )?output of read f0\.txt +[\d.]+k? -> \d+\n {10}\S/)
   for (const line of rolled.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
   await rpc.prompt('seven')
   const { sessionFile } = await rpc.state()
@@ -25,7 +25,7 @@ test('before and after a roll, in Pi and from the session file', async () => {
   const { stdout, code } = await cli(['inspect', '--pi-session', sessionFile, '--call', '-1'])
   expect(code).toBe(0)
   expect(stdout).toMatch(/^Call \d+ of \d+, counted from 0: /)
-  expect(stdout).toMatch(/\n(?:replaced|removed) +output of read f0\.txt +[\d.]+k? -> \d+\n/)
+  expect(stdout).toMatch(/\n(?:replaced|removed) +(?:call and )?output of read f0\.txt +[\d.]+k? -> \d+\n/)
   const last = Number(/^Call (\d+)/.exec(stdout)?.[1])
   expect((await cli(['inspect', '--pi-session', sessionFile, '--call', String(last), '--changes'])).stdout).toBe(stdout)
   const [whole, same] = await Promise.all([

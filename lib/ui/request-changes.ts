@@ -57,12 +57,15 @@ export function requestChanges(own: readonly ComparedMessage[], sent: readonly C
   const found = paired(before, after)
   const partners = new Map([...found].map(([from, to]) => [to, from]))
   const changes: [at: number, change: PartChange][] = []
+  const leftWith = withTheirCalls(before, found)
+  const isWithCall = (at: number): boolean => leftWith.outputs.has(at)
+  const outputOf = (at: number): Part | undefined => before[leftWith.calls.get(at) ?? -1]
   let unchanged = 0
   for (const [at, part] of before.entries()) {
     const to = found.get(at)
     const now = to === undefined ? undefined : after[to]
     if (now?.text === part.text) unchanged += 1
-    else changes.push([at, changeOf(part, now)])
+    else if (!isWithCall(at)) changes.push([at, changeOf(part, now, now === undefined ? outputOf(at) : undefined)])
   }
   // Added parts precede the next part that both have.
   let next = before.length
@@ -126,7 +129,24 @@ function inLines(text: string, width: number, most: number): string[] {
   return shown.map((line) => `          ${line}`)
 }
 
-function changeOf(part: Part, now: Part | undefined): PartChange {
+/** The outputs that left together with their calls, by the places of these. */
+function withTheirCalls(before: readonly Part[], found: ReadonlyMap<number, number>): { calls: Map<number, number>; outputs: Set<number> } {
+  const gone = [...before.entries()].filter(([at, { id }]) => id !== undefined && !found.has(at))
+  const placeOf = new Map(gone.flatMap(([at, { kind, id }]) => (kind === 'call' ? [[id, at] as const] : [])))
+  const calls = new Map<number, number>()
+  for (const [at, { kind, id }] of gone) {
+    const call = kind === 'output' ? placeOf.get(id) : undefined
+    if (call !== undefined && !calls.has(call)) calls.set(call, at)
+  }
+  return { calls, outputs: new Set(calls.values()) }
+}
+
+/** `output`: what left together with a call. */
+function changeOf(part: Part, now: Part | undefined, output?: Part): PartChange {
+  if (output !== undefined) {
+    const name = part.name.replace(/^call/, 'call and output')
+    return { kind: 'removed', name, before: (part.text.length + output.text.length) / 4, after: 0, reason: BOTH_LEFT, text: '' }
+  }
   const [before, after] = [part.text.length / 4, (now?.text.length ?? 0) / 4]
   const kind = now === undefined ? 'removed' : isReference(now.text) || after >= before ? 'replaced' : 'shortened'
   return { kind, name: part.name, before, after, reason: reasonFor(part.kind, kind, now?.text ?? ''), text: now?.text.slice(0, LONGEST) ?? '' }
@@ -141,6 +161,8 @@ function addedPart(part: Part): PartChange {
         : 'told to the model: a change of a file, or a text that was brought back'
   return { kind: 'added', name: part.name, before: 0, after: part.text.length / 4, reason, text: part.text.slice(0, LONGEST) }
 }
+
+const BOTH_LEFT = 'old: one line replaces both, where they still matter; its id brings the text back'
 
 function reasonFor(part: PartKind, kind: ChangeKind, text: string): string {
   if (part === 'output') {
