@@ -26,11 +26,11 @@ async function storeIn(folder: string): Promise<string> {
 }
 
 /** Runs the program in its own terminal. Returns the screen and the exit code. */
-function shownBy(args: string[], env: Record<string, string> = {}): Promise<{ code: number | null; screen: string }> {
+function shownBy(args: string[], env: Record<string, string> = {}, width = 80): Promise<{ code: number | null; screen: string }> {
   const [file, own] = program(...args)
   return new Promise((resolve, reject) => {
     const { PAGER: _pager, LESS: _less, NO_COLOR: _colour, ...rest } = process.env
-    const child = spawn(...inTerminal([file, ...own], { columns: 80, rows: 24 }), {
+    const child = spawn(...inTerminal([file, ...own], { columns: width, rows: 24 }), {
       env: { ...rest, TERM: 'xterm', ...env },
       stdio: ['ignore', 'pipe', 'inherit'],
     })
@@ -74,13 +74,37 @@ describe.runIf(process.platform === 'linux')('in a terminal', () => {
     expect(code).toBe(0)
   })
 
+  test.each([60, 100, 180])('a long error breaks between words at %i columns, and a command in it stays whole', async (width) => {
+    const folder = temporaryFolder('terminal-')
+    const env = { HOME: folder, XDG_DATA_HOME: '', CONTEXT_STORE_PATH: '', SHELL: '/bin/sh', PATH: `${folder}:/usr/bin:/bin` }
+    writeFileSync(join(folder, 'claude'), '#!/bin/sh\n', { mode: 0o755 })
+    for (const [args, words] of [
+      [['sessions'], 'pi-context-manager: there is no store at PATH; the first session of Pi or of the gateway creates it, and --store names another one'],
+      [
+        ['enable', 'claude'],
+        'pi-context-manager: no folder of $PATH has pi-context-manager, so a shell would not find it; "npm install --global pi-context-manager" puts it there',
+      ],
+    ] as const) {
+      const { code, screen } = await shownBy([...args], env, width)
+      expect(code).toBe(2)
+      const lines = screen.trimEnd().split('\n')
+      const path = join(folder, '.local/share/pi-context-manager/context.db')
+      expect(lines.join(' ').replace(path, 'PATH')).toBe(words)
+      // A path is one word, and only a longer one passes the edge.
+      expect(lines.filter((line) => line.length > width && !line.includes(path))).toEqual([])
+      expect(lines.length).toBeGreaterThan(width < 160 ? 1 : 0)
+      expect(screen.includes('npm')).toBe(args[0] === 'enable')
+      if (args[0] === 'enable') expect(screen).toContain('"npm install --global pi-context-manager"')
+    }
+  })
+
   test('a file without text says why', async () => {
     const store = await storeIn(temporaryFolder('terminal-'))
     const { code, screen } = await shownBy(['show', '--store', store, join(store, '../../named.log')])
-    expect({ code, screen: screen.replace(/\S*\/named\.log/, 'FILE') }).toEqual({
+    expect({ code, screen: screen.replaceAll('\n', ' ').replace(/\S*\/named\.log/, 'FILE') }).toEqual({
       code: 1,
       screen:
-        'pi-context-manager: FILE has no text: only the hash of its bytes was recorded, because it is not text, is too large, or was only named by a shell command\n',
+        'pi-context-manager: FILE has no text: only the hash of its bytes was recorded, because it is not text, is too large, or was only named by a shell command ',
     })
   })
 })

@@ -12,7 +12,7 @@ import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts
 import { summaryOf } from './gateway-summary.ts'
 import { keepStatus, STATUS_FILE } from './status-file.ts'
 import { takeSignals } from './signals.ts'
-import { out, plain, tell, UsageError } from '../ui/index.ts'
+import { out, plain, tell, tellCommand, UsageError } from '../ui/index.ts'
 
 export const RUN_HELP = `pi-context-manager run [options] -- PROGRAM [ARGUMENTS]
 
@@ -64,7 +64,7 @@ export async function run(args: string[]): Promise<number> {
     for (const line of summaryOf(gateway.ledger, await mostHeld(gateway.conversations.all))) tell(plain(line))
     const resume = resumeOf(gateway, command)
     if (resume !== undefined)
-      tell(
+      tellCommand(
         `pi-context-manager: to continue it: pi-context-manager ${[...['run', ...own, '--'].map(quoted), ...resume.map((word) => quoted(plain(word)))].join(' ')}`,
       )
     warnings.length = 0

@@ -57,6 +57,24 @@ export function wrapped(text: string, most: number, indent = ''): string[] {
   return lines
 }
 
+/**
+ * Lines for a terminal of a width: longer ones are cut between words and keep their indent. What stands in quotation marks, such as
+ * a command, stays whole where it fits.
+ */
+export function atWords(text: string, width: number): string {
+  const lines = text.split('\n').flatMap((line) => {
+    if (line.length <= width) return [line]
+    const indent = /^ */.exec(line)?.[0] ?? ''
+    const whole = line.slice(indent.length).replace(/"[^"]*"/g, (quote) => (quote.length > width - indent.length ? quote : quote.replaceAll(' ', BOUND)))
+    const [first = '', ...others] = wrapped(whole, width - indent.length)
+    return [first, ...others].map((one) => indent + one.replaceAll(BOUND, ' '))
+  })
+  return lines.join('\n')
+}
+
+/** Stands for a space at which no line ends. It is in no text: it controls a terminal. */
+const BOUND = '\u0001'
+
 /** The width of the output in characters; 80 where it is not known. */
 export function widthOf(stream: { isTTY?: boolean; columns?: number }): number {
   return stream.isTTY === true && stream.columns !== undefined && stream.columns > 0 ? stream.columns : 80

@@ -16,6 +16,22 @@ export { accountText, compared, difference, paidText, savingCell, savingText, sh
 export type { Savings } from './saving.ts'
 export { STYLE } from './style.ts'
 export { suggestion } from './suggest.ts'
-export { counted, countOf, NotFound, numberOf, out, painted, plain, Progress, reasonOf, shown, showsColours, showsLinks, tell, UsageError } from './terminal.ts'
+export {
+  counted,
+  countOf,
+  NotFound,
+  numberOf,
+  out,
+  painted,
+  plain,
+  Progress,
+  reasonOf,
+  shown,
+  showsColours,
+  showsLinks,
+  tell,
+  tellCommand,
+  UsageError,
+} from './terminal.ts'
 export { tokens } from './tokens.ts'
 export { ROLL_REASONS } from './roll-reasons.ts'

@@ -1,5 +1,7 @@
 /** The program's output: results on standard output, everything else on standard error. */
 
+import { atWords, widthOf } from './columns.ts'
+
 /** A failure whose message is for the user: one line, optionally followed by help. */
 export class UsageError extends Error {
   constructor(message: string, help?: string) {
@@ -25,8 +27,13 @@ export function painted(lines: string): void {
   process.stdout.write(`${lines}\n`)
 }
 
-/** Tells the user something that is not a result. */
+/** Tells the user something that is not a result. A terminal gets it in lines that end between words. */
 export function tell(line: string): void {
+  process.stderr.write(`${process.stderr.isTTY === true ? atWords(shown(line), widthOf(process.stderr)) : shown(line)}\n`)
+}
+
+/** Tells a command that the user may copy: in one line, however long it is. */
+export function tellCommand(line: string): void {
   process.stderr.write(`${shown(line)}\n`)
 }
 
