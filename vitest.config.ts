@@ -62,7 +62,7 @@ const SLOW = [
   'unreachable', // the store's own tests of its journal
   'values', // golden, the conformance suite of the stores
 ]
-/** After so many numbers of commits, each of these suites has run in CI. */
+/** The number of commits after which each of these suites has run in CI. */
 const TURNS = 8
 const turn = process.env['CI'] === undefined ? undefined : Number(process.env['CONTEXT_ROWS'] ?? '0') % TURNS
 const isNamed = process.argv.some((word) => word.startsWith('__test__/'))

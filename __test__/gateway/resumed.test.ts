@@ -31,7 +31,7 @@ class Chats {
     this.#store = { kind: 'sqlite', path: join(this.#home, 'context.db') }
   }
 
-  /** Starts a new process of the host, with a gateway of its own. */
+  /** Starts a new process of the host, with a new gateway. */
   async start(): Promise<void> {
     await this.gateway?.close()
     const { url } = this.server
@@ -49,7 +49,7 @@ class Chats {
     expect(status).toBe(200)
   }
 
-  /** A prompt with some calls, and the model's last word. `output` is what a call of a file comes to. */
+  /** A prompt with some calls, and the model's last word. `output` gives the output of a call by its file. */
   async turn(messages: object[], prompt: string, names: readonly string[], output: (name: string) => string = (name) => long(name, 30)): Promise<void> {
     messages.push(this.agent.said(prompt))
     await this.send(messages)

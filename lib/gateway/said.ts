@@ -25,7 +25,7 @@ export interface Said {
 /** So many texts and calls in a row, with their IDs, tell a chat also without its first prompt. */
 const ENOUGH = 3
 
-/** What was said in the messages of a request. */
+/** Reads the answers in the messages of a request. */
 export function saidIn(request: Pick<ModelRequest, 'api' | 'messages'>): Said {
   const [chain, called]: [string[], string[]] = [[''], ['']]
   const add = (piece: string, id = ''): void => {
@@ -57,7 +57,7 @@ export function marksOf({ prompt, chain, called }: Said, length = chain.length -
   return hashes.map(linkOf)
 }
 
-/** How many texts and calls a conversation with each of these marks has, if another one begins with all of them. */
+/** The marks of all beginnings of a conversation, with the number of texts and calls in each. */
 export function lengthsOf(said: Said): Map<string, number> {
   return new Map(said.chain.flatMap((_, length) => marksOf(said, length).map((mark) => [mark, length] as const)))
 }
