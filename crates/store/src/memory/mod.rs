@@ -216,7 +216,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Write;
+    use crate::{KnownAt, Write};
 
     #[tokio::test]
     async fn the_outline_of_a_growing_document_is_not_put_together_from_all_patches() {
@@ -239,5 +239,30 @@ mod tests {
             }
         }
         assert_eq!(store.state().unwrap().applied.get(), 1);
+    }
+
+    #[tokio::test]
+    async fn newest_version_is_found_without_a_look_at_the_others() {
+        let store = MemoryStore::new();
+        let session = SessionId::new("s").unwrap();
+        let id = ObjectId::chat(&session);
+        let write =
+            async |write| store.transact(Transaction { writes: vec![write], expected: Vec::new() }).await;
+        write(Write::put(Document::chat(&session))).await.unwrap();
+        let mut txs = Vec::new();
+        for turn in 1..=100 {
+            let mut patch = Patch::new();
+            patch.append(&["turns"], json!({ "user": turn }));
+            txs.push(write(Write::patch(id.clone(), patch)).await.unwrap().tx_id);
+            assert_eq!(store.get(&id, AsOf::default()).await.unwrap().unwrap().tx_id, txs[turn - 1]);
+            // One that is refused leaves the newest one in its place.
+            let mut misfit = Patch::new();
+            misfit.append(&["none", "such"], json!(1));
+            write(Write::patch(id.clone(), misfit)).await.unwrap_err();
+        }
+        assert_eq!(store.state().unwrap().looked.get(), 0);
+        let at = AsOf { known: Some(KnownAt::Tx(txs[49])), valid_time: None };
+        assert_eq!(store.get(&id, at).await.unwrap().unwrap().tx_id, txs[49]);
+        assert_eq!(store.state().unwrap().looked.get(), 101);
     }
 }

@@ -110,7 +110,12 @@ impl MemoryState {
         }
         self.order.retain(|id| !leaving.contains(id));
         self.objects.retain(|id, _| !leaving.contains(id));
-        self.objects.values_mut().flatten().for_each(|row| *row = places[*row]);
+        self.latest.retain(|id, _| !leaving.contains(id));
+        self.objects
+            .values_mut()
+            .flatten()
+            .chain(self.latest.values_mut())
+            .for_each(|row| *row = places[*row]);
         self.forget_shapes();
     }
 

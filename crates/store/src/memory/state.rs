@@ -22,6 +22,8 @@ pub(super) struct MemoryState {
     pub rows: Vec<MemoryRow>,
     /// The rows of each object.
     pub objects: HashMap<ObjectId, Vec<usize>>,
+    /// The row of each object with the newest valid time, the last one of several.
+    pub latest: HashMap<ObjectId, usize>,
     /// The objects in the order of their first transaction.
     pub order: Vec<ObjectId>,
     /// The times of the transactions; the first has number 1.
@@ -37,6 +39,9 @@ pub(super) struct MemoryState {
     /// Number of documents that were assembled from patches.
     #[cfg(test)]
     pub applied: std::cell::Cell<usize>,
+    /// Number of rows among which a version was looked for.
+    #[cfg(test)]
+    pub looked: std::cell::Cell<usize>,
 }
 
 pub(super) struct MemoryRow {
@@ -77,9 +82,16 @@ impl MemoryState {
             Some(KnownAt::Time(time)) => self.time(row.tx_id) <= time,
         };
         let holds = |row: &MemoryRow| at.valid_time.is_none_or(|time| row.valid_time <= time);
-        let rows = self.objects.get(id)?.iter().copied();
-        rows.filter(|row| known(&self.rows[*row]) && holds(&self.rows[*row]))
-            .max_by_key(|row| (self.rows[*row].valid_time, *row))
+        // Mostly the newest version is asked for, and an object may have thousands.
+        let latest = self.latest.get(id).map(|row| &self.rows[*row]);
+        if latest.is_some_and(|row| known(row) && holds(row)) {
+            return self.latest.get(id).copied();
+        }
+        let rows = self.objects.get(id)?;
+        #[cfg(test)]
+        self.looked.set(self.looked.get() + rows.len());
+        let rows = rows.iter().copied().filter(|row| known(&self.rows[*row]) && holds(&self.rows[*row]));
+        rows.max_by_key(|row| (self.rows[*row].valid_time, *row))
     }
 
     /// The rows of an object by valid time, among equal ones in the order in which they were written.
@@ -234,9 +246,13 @@ impl MemoryState {
         let id = self.id(row).clone();
         let rows = self.objects.entry(id.clone()).or_default();
         if rows.is_empty() {
-            self.order.push(id);
+            self.order.push(id.clone());
         }
         rows.push(row);
+        let latest = self.latest.entry(id).or_insert(row);
+        if valid_time >= self.rows[*latest].valid_time {
+            *latest = row;
+        }
         Ok(true)
     }
 
@@ -271,10 +287,16 @@ impl MemoryState {
             self.shapes.remove(&id);
             if let Some(list) = self.objects.get_mut(&id) {
                 list.retain(|r| *r < rows);
+                let latest = list.iter().copied().max_by_key(|row| (self.rows[*row].valid_time, *row));
+                match latest {
+                    Some(latest) => self.latest.insert(id, latest),
+                    None => self.latest.remove(&id),
+                };
             }
         }
         for id in self.order.drain(objects..) {
             self.objects.remove(&id);
+            self.latest.remove(&id);
         }
         self.rows.truncate(rows);
     }
