@@ -129,7 +129,7 @@ impl Coarse<'_> {
 
     /// The places of the lines that occur once in each range, in the order of the new text.
     fn once(&self, old: &Range<usize>, new: &Range<usize>) -> Vec<(usize, usize)> {
-        // How often a line occurs, and where it does so last.
+        // The number of times that a line occurs, and its last place.
         let places = |ids: &[u32], range: &Range<usize>| {
             let mut found = HashMap::<u32, (usize, usize)>::new();
             for at in range.clone() {

@@ -24,7 +24,7 @@ const MAX_LINE: usize = 400;
 const COARSE: &str = "not the shortest difference: too many lines have changed to look for it";
 
 /// A unified diff with three lines of context, however long; empty if the texts are equal. If too many lines have changed to look
-/// for the shortest one, a line before it says so; it is right all the same.
+/// for the shortest one, a line before it says so. It still leads from one text to the other.
 ///
 /// For programs. The difference that a model gets has a limit.
 pub fn unified(old: &str, new: &str, old_name: &str, new_name: &str) -> String {
