@@ -41,6 +41,13 @@ test('every mistake has its sentence', async () => {
     [['show', '--store', store, ''], 2, 'show needs one ID or path; an empty one was given'],
     [['forget', '--store', store, '--id', ''], 1, `${store} has no object , nor a file ${process.cwd()}; "search" shows IDs and paths`],
     [['why', folder], 2, `${folder} is a folder; name one session file in it`],
+    // The same for all who read it, whatever rights they have.
+    ...(process.platform === 'linux' ? [[['why', '/proc/self/mem'], 2, "/proc/self/mem can't be read: i/o error"] as (typeof cases)[number]] : []),
+    [
+      ['gateway', '--listen', '0', '--store', join(junk, 'x')],
+      2,
+      `the gateway's secret can't be kept in ${join(junk, 'gateway.secret')}, beside the store: not a directory; name another store with --store`,
+    ],
     [['search', '--store', store, '--session', 'absent', 'x'], 1, `${store} has no session absent; "sessions" lists them`],
     [['forget', '--store', store, '--path', nowhere], 1, `${store} has no file ${nowhere}; "search" shows paths`],
     [['forget', '--store', store, '--text-file', nowhere], 2, `${nowhere} can't be read: no such file or directory`],

@@ -2,9 +2,18 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync } from 'node:fs'
 import { writePrivateFile } from '../core/index.ts'
+import { reasonOf, UsageError } from '../ui/index.ts'
 
-/** Reads the secret of a file that only its owner can read, and makes it if it is missing. Throws what the file system says. */
+/** Reads the secret of a file that only its owner can read, and makes it if it is missing. Throws a sentence if that is not possible. */
 export function lastingSecret(path: string): string {
+  try {
+    return readOrMade(path)
+  } catch (error) {
+    throw new UsageError(`the gateway's secret can't be kept in ${path}, beside the store: ${reasonOf(error)}; name another store with --store`)
+  }
+}
+
+function readOrMade(path: string): string {
   const found = readSecret(path)
   if (found !== undefined) return found
   const secret = randomBytes(18).toString('base64url')

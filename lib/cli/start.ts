@@ -3,6 +3,9 @@
 try {
   await import('./main.ts')
 } catch (error) {
-  process.stderr.write(`pi-context-manager: ${(error as Error).message ?? String(error)}\n`)
+  const { message = String(error), code } = error as NodeJS.ErrnoException
+  // The program's files are opened while it starts.
+  const advice = code === 'EMFILE' || code === 'ENFILE' ? '; allow more of them, for instance with "ulimit -n 1024"' : ''
+  process.stderr.write(`pi-context-manager: ${message}${advice}\n`)
   process.exitCode = 2
 }

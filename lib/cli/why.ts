@@ -1,7 +1,7 @@
 /** The command `why`. */
 import { statSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { countOf, dollars, NotFound, plain, shown, tokens as short, UsageError, when, widthOf, wrapped } from '../ui/index.ts'
+import { countOf, dollars, NotFound, plain, reasonOf, shown, tokens as short, UsageError, when, widthOf, wrapped } from '../ui/index.ts'
 import { callsBack } from '../models/index.ts'
 import { openAny, piSessionFolder } from '../recordings/index.ts'
 import { agentFolders, cacheHistory, causesText, filesOfSession, gatewayHistories } from '../usage/index.ts'
@@ -60,18 +60,25 @@ function lineOf({ callsAgo, at, tokens, cost, causes }: CacheBreak): string {
 async function historyOf(given: string, store: string | undefined): Promise<CacheHistory> {
   const found = statSync(given, { throwIfNoEntry: false })
   if (found?.isDirectory() === true) throw new UsageError(`${given} is a folder; name one session file in it`)
-  if (found !== undefined) return cacheHistory(await openAny(given))
+  if (found !== undefined) return cacheHistory(await opened(given))
   const [pi, ...others] = agentFolders()
   const ofPi = only(given, await filesOfSession([pi], given))
-  if (ofPi !== undefined) return cacheHistory(await openAny(ofPi))
+  if (ofPi !== undefined) return cacheHistory(await opened(ofPi))
   const noted = billsBeside(store)
   const ofGateway = only(given, noted === undefined ? new Map() : await gatewayHistories(noted, (id) => id.startsWith(given) || isBehindAgent(id, given)))
   if (ofGateway !== undefined) return ofGateway
   const ofOthers = only(given, await filesOfSession(others, given))
-  if (ofOthers !== undefined) return cacheHistory(await openAny(ofOthers))
+  if (ofOthers !== undefined) return cacheHistory(await opened(ofOthers))
   throw new NotFound(
     `no session file ${given} exists, and neither Pi's folder ${piSessionFolder()}, nor the gateway's figures, nor the folders of Claude Code, Codex, Gemini CLI and OpenCode have a session of that ID; "sessions" and "usage --by session" list them`,
   )
+}
+
+/** A session file. What the file system says about it comes with its path. */
+async function opened(path: string): ReturnType<typeof openAny> {
+  return openAny(path).catch((error: NodeJS.ErrnoException) => {
+    throw error.syscall === undefined ? error : new UsageError(`${path} can't be read: ${reasonOf(error)}`)
+  })
 }
 
 /** The only one, or the one that has exactly this ID. */

@@ -14,7 +14,7 @@ export class NotFound extends Error {}
 
 /** Why the system refused a file, without its code and without the path: `no such file or directory`. */
 export function reasonOf(error: unknown): string {
-  return (error as Error).message.replace(/^\w+: /, '').replace(/, \w+ '.*$/s, '')
+  return (error as Error).message.replace(/^\w+: /, '').replace(/, \w+(?: '.*)?$/s, '')
 }
 
 /** Writes a line of the result, or several. */
