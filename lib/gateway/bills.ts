@@ -41,11 +41,14 @@ export function billsFile(options: StoreOptions): string {
 /** Writes calls to a file. Several processes may write to one: a line is one write. */
 export class GatewayBills {
   readonly #path: string
+  readonly #onTrouble: (error: unknown) => void
   #waiting = ''
   #writing: Promise<void> | undefined
 
-  constructor(path: string) {
+  /** `onTrouble` gets the system's error where calls can't be noted. */
+  constructor(path: string, onTrouble: (error: unknown) => void) {
     this.#path = path
+    this.#onTrouble = onTrouble
   }
 
   /** Notes a call. A file that can't be written costs this figure and nothing else. */
@@ -70,7 +73,7 @@ export class GatewayBills {
           await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 })
           await write()
         })
-        .catch(() => {})
+        .catch(this.#onTrouble)
     }
     this.#writing = undefined
   }

@@ -120,7 +120,11 @@ export class Conversations {
   async close(): Promise<void> {
     // Only the conversations that continue those of an earlier process know them.
     const all = new Set([...this.all.flatMap((one) => (one.before === undefined ? [one] : [one, one.before])), ...this.#earlier.values()])
-    await Promise.all([...all].map(async (one) => this.#closed(await one.close())))
+    // A session whose store has gone can't be closed; the others still are.
+    for (const closed of await Promise.allSettled([...all].map((one) => one.close()))) {
+      if (closed.status === 'fulfilled') this.#closed(closed.value)
+      else this.#options.onTrouble('closing', `a session could not be closed: ${sentenceOf(closed.reason)}`)
+    }
     const unsent = unsentSentence(this.#stored)
     if (unsent !== undefined) this.#options.onTrouble('unsent', unsent)
   }

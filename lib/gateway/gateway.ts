@@ -83,7 +83,10 @@ export class Gateway {
     this.#upstreams = { anthropic: ANTHROPIC, ...options.upstreams }
     this.ledger = new BillLedger(options.now ?? Date.now)
     this.#holdout = new Holdout(options.holdout ?? 0)
-    this.#bills = options.billsPath === undefined ? undefined : new GatewayBills(options.billsPath)
+    this.#bills =
+      options.billsPath === undefined
+        ? undefined
+        : new GatewayBills(options.billsPath, (error) => this.#tell('bills', `what calls cost can't be noted, so "usage" lacks them: ${sentenceOf(error)}`))
     const modelOfRequest = (request: ModelRequest): ProjectedModel => modelOf(request, options.models, this.#seen)
     const { cacheLifetime: option = 'auto', isAnthropic = isAnthropicApi, now = Date.now } = options
     this.#lifetimes = new Lifetimes({ option, isAnthropic, modelOf: modelOfRequest, now })

@@ -5,6 +5,7 @@ import * as https from 'node:https'
 import { isIPv4 } from 'node:net'
 import { rootCertificates } from 'node:tls'
 import type { Environment } from '../core/index.ts'
+import { reasonOf } from '../ui/index.ts'
 import { tunnelAgent } from './tunnel.ts'
 
 /** The longest line and headers of a request or an answer, in bytes: more than clients and providers take. */
@@ -100,9 +101,23 @@ export function isLoopback(host: string): boolean {
  * node's own choice, which includes `NODE_EXTRA_CA_CERTS`.
  */
 function certificatesOf(env: Environment): string[] | undefined {
-  const file = env['SSL_CERT_FILE'] ?? env['CODEX_CA_CERTIFICATE']
-  if (file === undefined || file === '') return undefined
-  const extra = env['NODE_EXTRA_CA_CERTS']
-  const files = extra === undefined || extra === '' ? [file] : [file, extra]
-  return [...rootCertificates, ...files.map((path) => readFileSync(path, 'utf8'))]
+  const name = env['SSL_CERT_FILE'] === undefined ? 'CODEX_CA_CERTIFICATE' : 'SSL_CERT_FILE'
+  if (!hasFile(env, name)) return undefined
+  const names = hasFile(env, EXTRA) ? [name, EXTRA] : [name]
+  return [...rootCertificates, ...names.map((one) => certificatesIn(env, one))]
+}
+
+const EXTRA = 'NODE_EXTRA_CA_CERTS'
+
+function hasFile(env: Environment, name: string): boolean {
+  return (env[name] ?? '') !== ''
+}
+
+function certificatesIn(env: Environment, name: string): string {
+  const path = env[name] as string
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new Error(`${path} can't be read: ${reasonOf(error)}; the variable ${name} names it as the certificates to trust`)
+  }
 }
