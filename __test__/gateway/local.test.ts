@@ -65,7 +65,7 @@ test.each([
     `${prompts} prompts of ${calls} calls: ${share('rewinding').toFixed(2)} of the plain tokens, ${share('starting').toFixed(2)} where the model can't go back; the longest prompt ${share('longest').toFixed(2)} of ${Math.round(plain.longest)}\n`,
   )
   expect(share('longest')).toBeLessThan(0.9)
-  // What a roll changes is processed again: docs/local.md says so.
+  // The part behind a roll is processed again: docs/local.md says so.
   expect(share('rewinding')).toBeLessThan(1.5)
   expect(share('starting')).toBeLessThan(1.6)
 })

@@ -67,7 +67,7 @@ const CHAT: Form = {
       { role: 'assistant', content: words(`said ${n}`, 1), tool_calls: null, function_call: null, audio: null, refusal: null },
       { role: 'user', content: `go ${n}` },
       { role: 'assistant', content: words(`said more ${n}`, 1), tool_calls: [] },
-      { role: 'user', content: `go on ${n}` },
+      { role: 'user', content: `and on ${n}` },
     ],
     'a name of the user, and fields of the provider': (n) => [{ role: 'user', name: 'ada', content: `mine ${n}`, x_field: { kept: [n] } }],
   },
@@ -190,7 +190,7 @@ describe.each([
     expect(breaks).toBeLessThanOrEqual(session!.rolls.length)
     const sent = new Set((last.body[list] as object[]).map((one) => JSON.stringify(one)))
     expect(own.filter((one) => !sent.has(one))).toEqual([])
-    // Each output that has left is brought back as that of its own call.
+    // Each output that has left is brought back as the text of its call.
     const ids = [...last.raw.toString().matchAll(/toolcall_ref id=(\w+)/g)].map(([, id]) => id as string)
     const back = await Promise.all(ids.map((id) => callTool(gateway, 'activate', { id })))
     const names = back.map((text) => /([ab]\d+) line 0 /.exec(text)?.[1])

@@ -47,7 +47,7 @@ function namedSender(headers: IncomingHttpHeaders, request: Pick<ModelRequest, '
     const own = sender(host, thread, '', undefined)
     return parent === '' || parent === thread ? own : { ...own, parent: sessionOf(host, clean(parent)) }
   }
-  const affinity = header('x-session-affinity') || header('x-opencode-session') || header('x-session-id')
+  const affinity = header('x-session-affinity') || header('x-opencode-session') || header('x-session-id') || header('agent-session-id')
   const own = sender(host, affinity || textOf(request.body['session_id']) || textOf(request.body['prompt_cache_key']), '', undefined)
   const parent = header('x-parent-session-id')
   return parent === '' ? own : { ...own, parent: sessionOf(host, clean(parent)) }
