@@ -1,14 +1,18 @@
 /** The program in a terminal: colours, the pager, and nothing that controls the terminal. */
 import { spawn } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager } from '../lib/index.ts'
-import { program } from './replay/support.ts'
+import { fixture, program } from './replay/support.ts'
 import { cleanUp, temporaryFolder } from '../rig/pi.ts'
 import { inTerminal } from '../rig/process.ts'
 
 afterEach(cleanUp)
+
+/** A progress bar. */
+const BAR = /\[[#-]{24}\]/
 
 const STEERING = '\x1b[2J\u202e'
 
@@ -96,6 +100,27 @@ describe.runIf(process.platform === 'linux')('in a terminal', () => {
       expect(screen.includes('npm')).toBe(args[0] === 'enable')
       if (args[0] === 'enable') expect(screen).toContain('"npm install --global pi-context-manager"')
     }
+  })
+
+  test('Ctrl-C in the middle of long work removes the bar and ends with a whole line', async () => {
+    const folder = temporaryFolder('terminal-')
+    const text = readFileSync(fixture('claude-code.jsonl'), 'utf8')
+    for (let n = 0; n < 300; n += 1) writeFileSync(join(folder, `${n}.jsonl`), text)
+    const [file, own] = program('usage', folder)
+    const child = spawn(...inTerminal([file, ...own], { columns: 80, rows: 24 }), {
+      env: { ...process.env, TERM: 'xterm', CONTEXT_STORE_PATH: join(folder, 'none.db') },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    let screen = ''
+    child.stdout.setEncoding('utf8').on('data', (said: string) => {
+      const isFirst = !BAR.test(screen) && BAR.test(screen + said)
+      screen += said
+      if (isFirst) child.stdin.write('\x03')
+    })
+    const [code] = (await once(child, 'close')) as [number]
+    expect([code, screen.split('\x1b[K').at(-1)]).toEqual([130, 'stopped before the end\r\n'])
+    // Behind the bar there is room for the ^C that a terminal shows.
+    for (const bar of screen.match(/\[[#-]{24}\][^\r]*/g) ?? []) expect(bar.replace('^C', '').length).toBeLessThanOrEqual(78)
   })
 
   test('a file without text says why', async () => {

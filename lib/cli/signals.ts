@@ -1,6 +1,6 @@
 /** Handling of signals that tell a command to end, and of output without a reader. */
 import { FAILED } from './exit.ts'
-import { plain, tell } from '../ui/index.ts'
+import { clearBar, plain, tell } from '../ui/index.ts'
 import { removeUnfinished } from '../core/index.ts'
 
 /** Signals that end a command, with their numbers. */
@@ -15,6 +15,7 @@ export function endOnSignals(): void {
     process.on(signal, () => {
       if ((signal === 'SIGINT' && ignoring > 0) || isTaken) return
       removeUnfinished()
+      if (clearBar()) tell('stopped before the end')
       process.exit(128 + number)
     })
   }

@@ -17,6 +17,7 @@ export type { Savings } from './saving.ts'
 export { STYLE } from './style.ts'
 export { suggestion } from './suggest.ts'
 export {
+  clearBar,
   counted,
   countOf,
   NotFound,

@@ -84,6 +84,17 @@ const LINKING: ReadonlySet<string> = new Set(['iTerm.app', 'WezTerm', 'vscode', 
 /** Before this many milliseconds, the remaining time can't be estimated. */
 const LEARNING_MS = 2000
 
+/** A progress bar stands on the last line. */
+let isBarShown = false
+
+/** Removes the progress bar, if there is one, for a program that ends in the middle of its work. True if there was one. */
+export function clearBar(): boolean {
+  const wasShown = isBarShown
+  if (wasShown) process.stderr.write('\r\x1b[K')
+  isBarShown = false
+  return wasShown
+}
+
 /**
  * A progress bar on the last line of the terminal, with the remaining time; nothing if standard error is not a
  * terminal.
@@ -101,15 +112,17 @@ export class Progress {
     const width = 24
     const full = Math.min(width, Math.floor(width * part))
     const words = `${Math.floor(100 * part)} %${timeLeft(now - this.#started, part)}`
-    const room = Math.max(10, (process.stderr.columns ?? 80) - width - words.length - 5)
+    // Two columns stay free for the ^C that a terminal shows.
+    const room = Math.max(10, (process.stderr.columns ?? 80) - width - words.length - 7)
     const line = plain(text)
     const cut = line.length > room ? `…${line.slice(1 - room)}` : line
+    isBarShown = true
     process.stderr.write(`\r\x1b[K[${'#'.repeat(full)}${'-'.repeat(width - full)}] ${words} ${cut}`)
   }
 
   /** Removes the bar, so that other lines can follow. */
   clear(): void {
-    if (this.#live && this.#drawn > 0) process.stderr.write('\r\x1b[K')
+    if (this.#live && this.#drawn > 0) clearBar()
   }
 }
 
