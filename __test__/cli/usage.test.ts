@@ -162,7 +162,7 @@ describe('usage', () => {
       )
       expect(lines[1]).toMatch(/█+░*$/)
       expect(stderr).toBe(
-        '1 of 4 calls are of models without known prices and count as $0; in tokens, all calls together saved 360k of fresh input\nleft out: 1 call that another file has, too ($1.00); each call counts once\n',
+        "1 of 4 calls are of models without known prices and count as $0; in tokens, all calls together saved 360k of fresh input\nleft out: 1 call that another file has, too ($1.00); each call counts once\n1 call of Pi counts at its list price: these files don't say whether a plan at a flat rate paid\n",
       )
     }
   })

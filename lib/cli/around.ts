@@ -102,6 +102,7 @@ function notes(found: Found, used: readonly AgentSessions[]): string[] {
           `${onPlan.calls.toLocaleString('en-US')} ${onPlan.calls === 1 ? 'call was' : 'calls were'} made on a plan at a flat rate, and ${onPlan.calls === 1 ? 'counts' : 'count'} in tokens: ${planText(onPlan)}.`,
         ]
       : []),
+    ...found.listed.lines().map((line) => `${line}.`),
     ...(unpriced > 0 ? [`${unpriced.toLocaleString('en-US')} calls are of models without known prices and count as $0.`] : []),
     ...(found.unreadable > 0
       ? [

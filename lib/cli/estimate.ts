@@ -3,7 +3,7 @@ import { statSync } from 'node:fs'
 import { allSessionFiles, callIn, costOf, openAny, openRecording, placeInDatabase, Recording } from '../recordings/index.ts'
 import type { Charged, Problem, Step } from '../recordings/index.ts'
 import { replaySession, survey } from '../replay/index.ts'
-import { chargesOf, notedCalls } from '../usage/index.ts'
+import { chargesOf, ListedCalls, notedCalls } from '../usage/index.ts'
 import type { AgentFolder, Charge, NotedCalls } from '../usage/index.ts'
 import { optionsOf, parse } from './replay-options.ts'
 
@@ -37,6 +37,8 @@ export interface Found {
   read: number
   /** Files and folders that can't be read, or hold no session. */
   unreadable: number
+  /** Calls of which nothing says whether a plan paid for them. */
+  listed: ListedCalls
 }
 
 /** Limits on the work. */
@@ -59,7 +61,7 @@ interface File {
 
 /** Looks at the newest sessions first: sums up what they cost, then replays as many as there is time for. */
 export async function estimated(folders: readonly AgentFolder[], gatewayFile: string | undefined, limits: Limits): Promise<Found> {
-  const found: Found = { agents: [], files: 0, read: 0, unreadable: 0 }
+  const found: Found = { agents: [], files: 0, read: 0, unreadable: 0, listed: new ListedCalls() }
   const files: File[] = []
   for (const folder of folders) {
     const agent: AgentSessions = {
@@ -103,13 +105,15 @@ async function readCosts(files: readonly File[], noted: NotedCalls, found: Found
     const { agent } = file
     let isManaged = false
     try {
-      for await (const charge of chargesOf(await openAny(file.path), charged)) {
+      const recording = await openAny(file.path)
+      for await (const charge of chargesOf(recording, charged)) {
         if (isOver()) break
         const passed = noted.take(charge)
         isManaged ||= charge.isManaged || passed?.isManaged === true
         const own = sessions.get(agent) ?? new Set()
         sessions.set(agent, own.add(charge.session))
         const plan = passed?.plan ?? charge.plan
+        if (passed === undefined) found.listed.add({ ...charge, isManaged }, recording.origin.format)
         addCharge(agent, { ...charge, saved: passed?.saved ?? charge.saved, ...(plan !== undefined && { plan }) }, isManaged)
         file.paid += plan === undefined ? (charge.cost ?? 0) : 0
         limits.progress((READING * done) / all, file.path)

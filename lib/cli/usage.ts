@@ -26,8 +26,8 @@ import {
 } from '../ui/index.ts'
 import { allSessionFiles, openAny } from '../recordings/index.ts'
 import { doubtsLine, repeatedLine } from '../replay/index.ts'
-import type { Charged } from '../recordings/index.ts'
-import { chargesOf, folderNames, gatewayCharges, GROUPS, HoldoutSums, LifetimeSums, NotedCalls, Sums, usedFolders } from '../usage/index.ts'
+import type { Charged, Format } from '../recordings/index.ts'
+import { chargesOf, folderNames, gatewayCharges, GROUPS, HoldoutSums, LifetimeSums, ListedCalls, NotedCalls, Sums, usedFolders } from '../usage/index.ts'
 import type { Charge, LifetimeChoices, Comparison, Group, Repeated, Sum } from '../usage/index.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
 import { isBelow } from './look.ts'
@@ -89,14 +89,16 @@ export async function usage(args: string[]): Promise<number> {
   const repeated: Repeated = { calls: 0, cost: 0 }
   const billed = new Set<string>()
   const progress = new Progress()
-  const add = (charge: Charge): void => {
+  const add = (charge: Charge): boolean => {
     billed.add(charge.session)
-    if (charge.at < since || !isBelow(asStored(charge.folder), project)) return
+    if (charge.at < since || !isBelow(asStored(charge.folder), project)) return false
     sums.add(charge)
     holdout.add(charge)
     lifetimes.add(charge)
+    return true
   }
   const noted = new NotedCalls()
+  const listed = new ListedCalls()
   if (gatewayFile !== undefined) {
     for await (const charge of gatewayCharges(gatewayFile)) {
       noted.add(charge)
@@ -105,7 +107,10 @@ export async function usage(args: string[]): Promise<number> {
   }
   for (const [index, file] of files.entries()) {
     progress.show(index / files.length, file)
-    await addFile(file, charged, repeated, (charge) => noted.take(charge) !== undefined || add({ ...charge, session: noted.nameOf(charge.session) }))
+    await addFile(file, charged, repeated, (charge, format) => {
+      if (noted.take(charge) !== undefined || !add({ ...charge, session: noted.nameOf(charge.session) })) return
+      listed.add(charge, format)
+    })
   }
   progress.clear()
   const [rows, total] = [sums.rows(), sums.total()]
@@ -123,7 +128,10 @@ export async function usage(args: string[]): Promise<number> {
     for (const line of tableOf(group, rows, total, paint)) await write(line)
     for (const line of [...planLines(total), ...lifetimeLines(lifetimes.sums), ...compared.flatMap(comparedLines)]) await write(line)
   })
-  if (values.json !== true) tellNotes(total, unbilled, repeated)
+  if (values.json !== true) {
+    tellNotes(total, unbilled, repeated)
+    for (const line of listed.lines()) tell(line)
+  }
   return total.calls === 0 ? NONE : DONE
 }
 
@@ -149,9 +157,10 @@ function tellUnreadable(path: string, error?: unknown): void {
   if (error !== undefined) tell(plain(`left out: ${path}: ${reasonOf(error)}`))
 }
 
-async function addFile(file: string, charged: Charged, repeated: Repeated, add: (charge: Charge) => unknown): Promise<void> {
+async function addFile(file: string, charged: Charged, repeated: Repeated, add: (charge: Charge, format: Format) => void): Promise<void> {
   try {
-    for await (const charge of chargesOf(await openAny(file), charged, repeated)) add(charge)
+    const recording = await openAny(file)
+    for await (const charge of chargesOf(recording, charged, repeated)) add(charge, recording.origin.format)
   } catch (error) {
     tell(plain(`left out: ${file}: ${(error as Error).message}`))
   }

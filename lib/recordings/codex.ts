@@ -73,6 +73,8 @@ class Rollout {
   #isExact = false
   /** The model's context window in tokens, as the latest event has it; 0 before the first. */
   #window = 0
+  /** ChatGPT has told the limits of a plan, which it does for no key. */
+  #isPlan = false
   readonly #calls = new Map<string, string>()
   #model = 'unknown'
   #at = 0
@@ -105,7 +107,7 @@ class Rollout {
         yield* this.#compacted(payload)
         return
       case 'event_msg':
-        if (payload['type'] === 'token_count') yield* this.#event(payload['info'])
+        if (payload['type'] === 'token_count') yield* this.#event(payload['info'], payload['rate_limits'])
         return
       case 'token_usage_record':
         yield* this.#record(payload)
@@ -208,6 +210,7 @@ class Rollout {
     if (id !== '') this.#counted.add(id)
     const usage = codexUsage(payload['usage'])
     if (usage === undefined) return
+    this.#noteOn(usage)
     this.#hasRecords = true
     const open = this.#open
     const names = id === '' ? [] : [id]
@@ -223,14 +226,15 @@ class Rollout {
   }
 
   /** Counts as Codex shows them. It repeats them, and where the lines of single responses are, they say no more. */
-  *#event(info: unknown): Generator<Step> {
+  *#event(info: unknown, limits: unknown): Generator<Step> {
+    this.#isPlan ||= isPlan(limits)
     if (!isFields(info)) return
     const total = JSON.stringify(info['total_token_usage'] ?? null)
     const isRepeated = total !== 'null' && total === this.#total
     this.#total = total
     this.#window = numberOf(info['model_context_window']) || this.#window
     const usage = codexUsage(info['last_token_usage'])
-    if (this.#window > 0) for (const one of [usage, this.#open?.message.usage]) if (one !== undefined) one.window = this.#window
+    for (const one of [usage, this.#open?.message.usage]) if (one !== undefined) this.#noteOn(one)
     if (isRepeated || usage === undefined || this.#hasRecords || !(usage.input + usage.cacheRead + usage.cacheWrite > 0)) return
     const names = total === 'null' ? [] : this.#sessions.map((session) => `${session} ${total}`)
     const open = this.#open
@@ -238,6 +242,11 @@ class Rollout {
       open.message.usage = usage
       if (names.length > 0) open.names = names
     } else if (total !== 'null') yield this.#side(names, usage)
+  }
+
+  #noteOn(usage: RecordedUsage): void {
+    if (this.#window > 0) usage.window = this.#window
+    if (this.#isPlan) usage.isPlan = true
   }
 
   /** A response outside the conversation, such as the one that wrote a summary. */
@@ -299,4 +308,9 @@ function outputOf(value: unknown): { content: ContentBlock[]; failed: boolean } 
   const content = contentOf(value)
   const code = EXIT_CODE.exec((content[0]?.text ?? '').slice(0, HEAD_CHARS))?.[1]
   return { content, failed: code !== undefined && code !== '0' }
+}
+
+/** True if the limits that came with an answer are those of a ChatGPT plan. With a key there are none, or empty ones. */
+function isPlan(limits: unknown): boolean {
+  return isFields(limits) && (isFields(limits['primary']) || isFields(limits['secondary']) || textOf(limits['plan_type']) !== '')
 }

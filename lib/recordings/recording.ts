@@ -31,6 +31,8 @@ export interface RecordedUsage {
   isDoubtful?: true
   /** The model's context window in tokens, where the recorder noted it. */
   window?: number
+  /** The recorder noted that a plan at a flat rate paid for it. */
+  isPlan?: true
   totalTokens?: number
   cost?: { input?: number; output?: number; cacheRead?: number; cacheWrite?: number }
 }

@@ -29,10 +29,12 @@ export class PlanSums {
 
   /** Takes a call. `plan` is what the gateway says of it. */
   call({ usage }: Pick<PaidCall, 'usage'>, plan: NotedCall['plan']): void {
+    const sent = usage === undefined ? 0 : usage.input + usage.cacheRead + usage.cacheWrite
     if (plan !== undefined) this.#add(1, plan)
+    else if (usage?.isPlan === true) this.#add(1, { sent, without: sent })
     else {
       this.#open.calls += 1
-      this.#open.sent += usage === undefined ? 0 : usage.input + usage.cacheRead + usage.cacheWrite
+      this.#open.sent += sent
     }
   }
 

@@ -92,14 +92,14 @@ export async function* chargesOf(recording: Recording, charged: Charged, repeate
       const doubts = { ...(usage === undefined && { isUnbilled: true as const }), ...(usage?.isDoubtful === true && { isDoubtful: true as const }) }
       const charge = { ...place, at: call.at, model, calls: 1, tokens: tokensOf(usage), cost, ...doubts, saved: 0, savedTokens: 0, isManaged, isHeldOut }
       if (waits) calls.push(charge)
-      else yield charge
+      else yield usage?.isPlan === true ? { ...charge, plan: promptOf(charge) } : charge
     }
   }
   yield* calls
 }
 
 /** A call's prompt, which would have been the same without us. */
-function promptOf({ tokens: { input, cacheRead, cacheWrite } }: Charge): NonNullable<Charge['plan']> {
+function promptOf({ tokens: { input, cacheRead, cacheWrite } }: Pick<Charge, 'tokens'>): NonNullable<Charge['plan']> {
   const sent = input + cacheRead + cacheWrite
   return { sent, without: sent }
 }
