@@ -99,7 +99,8 @@ async function nothingYet(path: string, { isJson, isForSecrets }: { isJson: bool
   }
   if (isJson) out(JSON.stringify(findings, null, 2))
   else {
-    out(plain(`store      none yet: the first session of Pi or of the gateway creates ${path}`))
+    out('store      none yet; the first session creates it:')
+    out(plain(`           ${path}`))
     if (!isForSecrets) printMachine(findings)
   }
   return DONE
