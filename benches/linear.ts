@@ -1,12 +1,13 @@
 /**
  * Costs that grow with use, at a length and at twice that length: one long event of a stream, weeks of conversations, sessions open
- * on one store, the record of rolls of a host that cuts the front at each call, and calls whose arguments have odd names. Twice as
+ * on one store, the record of rolls of a host that cuts the front at each call, calls whose arguments have odd names, and what one
+ * request may have many of: calls, parallel calls, prompts, blocks, changed files, and characters of one output. Twice as
  * much is about twice the work; the memory kept for finished conversations stays about the same.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
-import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { appendFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
@@ -21,6 +22,11 @@ const collect = runInNewContext('gc') as () => void
 
 /** Rounds of each measurement; the medians count. */
 const ROUNDS = rounds(3)
+
+const MODEL = { name: 'm', contextWindow: 1_000_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
+
+/** A pass may take this long, in milliseconds: what it costs is to be measured, however slow the machine is. */
+const LONGEST_MS = 600_000
 
 /** A length, or a tenth of it where the bench shows only that it runs. */
 const long = (length: number): number => (isOnce() ? Math.ceil(length / 10) : length)
@@ -60,6 +66,13 @@ const DIMENSIONS: readonly Dimension[] = [
     cost: async (length) => (await slid(length, isOnce() ? 80 : 300)) / 1000,
   },
   { what: 'calls with odd names of arguments', length: long(400), unit: 'ms', cost: (length) => processor(() => oddArguments(length)) },
+  { what: 'a first request with N calls', length: long(400), unit: 'ms', cost: (length) => sentOnce(calls(length)) },
+  { what: 'N parallel calls in one answer', length: long(400), unit: 'ms', cost: (length) => sentOnce(parallel(length)) },
+  { what: 'N prompts and answers without calls', length: long(1_000), unit: 'ms', cost: (length) => sentOnce(talk(length)) },
+  { what: 'N blocks in one prompt', length: long(4_000), unit: 'ms', cost: (length) => sentOnce(blocks(length)) },
+  { what: 'an output of N hundred kB', length: long(20), unit: 'ms', cost: (length) => sentOnce(called('c', { command: 'run' }, 0, length * 100_000)) },
+  { what: 'N reads of one file, one by one', length: long(100), unit: 'ms', cost: (length) => processor(() => rereads(length)) },
+  { what: 'notices of N changed files', length: long(200), unit: 'ms', cost: (length) => notices(length) },
 ]
 
 for (const { what, length, unit, cost, good = 2.6 } of DIMENSIONS) {
@@ -138,7 +151,7 @@ async function slid(window: number, count: number): Promise<number> {
     shape: 'anthropic',
     shortens: true,
     now: () => (now += 1_000),
-    model: { name: 'm', contextWindow: 1_000_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 },
+    model: MODEL,
   })
   let calls: object[][] = []
   const recorded = async (): Promise<number> => {
@@ -170,9 +183,84 @@ async function oddArguments(count: number): Promise<void> {
   await manager.close()
 }
 
-function called(id: string, input: object, n: number): object[] {
+/** The cost of the first request of a conversation. */
+async function sentOnce(messages: readonly object[]): Promise<number> {
+  const manager = await ContextManager.open({ sessionId: 's', cwd: root, store: { kind: 'memory' }, watch: false })
+  const projection = new Projection(manager, { shape: 'anthropic', shortens: true, limitMs: LONGEST_MS, model: MODEL })
+  const ms = await processor(() => projection.transform([{ role: 'user', content: 'go' }, ...messages]))
+  await manager.close()
+  return ms
+}
+
+function calls(count: number): object[] {
+  return Array.from({ length: count }, (_, n) => called(`c${n}`, { command: `run ${n}` }, n)).flat()
+}
+
+function parallel(count: number): object[] {
+  const all = calls(count) as { content: object[] }[]
+  const of = (remainder: number): object[] => all.filter((_, at) => at % 2 === remainder).flatMap(({ content }) => content)
   return [
-    { role: 'assistant', content: [{ type: 'tool_use', id, name: 'bash', input }] },
-    { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: text(2_000, n) }] },
+    { role: 'assistant', content: of(0) },
+    { role: 'user', content: of(1) },
+  ]
+}
+
+function talk(count: number): object[] {
+  return Array.from({ length: count }, (_, n) => [
+    { role: 'assistant', content: [{ type: 'text', text: `answer ${n}` }] },
+    { role: 'user', content: `prompt ${n}` },
+  ]).flat()
+}
+
+function blocks(count: number): object[] {
+  return [{ role: 'user', content: Array.from({ length: count }, (_, n) => ({ type: 'text', text: `block ${n}` })) }]
+}
+
+/** Reads one file again and again, with a request after each. */
+async function rereads(count: number): Promise<void> {
+  const [cwd] = madeFiles(1)
+  const manager = await ContextManager.open({ sessionId: 's', cwd, store: { kind: 'memory' }, watch: false })
+  const projection = new Projection(manager, { shape: 'anthropic', shortens: true, limitMs: LONGEST_MS, model: MODEL })
+  const messages: object[] = [{ role: 'user', content: 'go' }]
+  for (let n = 0; n < count; n += 1) {
+    messages.push(...read(cwd, 0, `c${n}`))
+    await projection.transform([...messages])
+  }
+  await manager.close()
+}
+
+/** The cost of the request that tells of this many files that others have changed. */
+async function notices(count: number): Promise<number> {
+  const [cwd, paths] = madeFiles(count)
+  const manager = await ContextManager.open({ sessionId: 's', cwd, store: { kind: 'memory' }, watch: false })
+  const projection = new Projection(manager, { shape: 'anthropic', shortens: true, limitMs: LONGEST_MS, model: MODEL })
+  const messages: object[] = [{ role: 'user', content: 'go' }, ...paths.flatMap((_, n) => read(cwd, n, `c${n}`))]
+  await projection.transform(messages)
+  for (const path of paths) appendFileSync(path, 'more\n')
+  const ms = await processor(async () => {
+    await manager.reconcile()
+    await projection.transform([...messages, ...talk(1)])
+  })
+  await manager.close()
+  return ms
+}
+
+/** A new folder with files, and their paths. */
+function madeFiles(count: number): [cwd: string, paths: string[]] {
+  const cwd = folder()
+  mkdirSync(cwd)
+  const paths = Array.from({ length: count }, (_, n) => join(cwd, `f${n}.txt`))
+  for (const [n, path] of paths.entries()) writeFileSync(path, text(2_000, n))
+  return [cwd, paths]
+}
+
+function read(cwd: string, n: number, id: string): object[] {
+  return called(id, { path: join(cwd, `f${n}.txt`) }, n, 2_000, 'read')
+}
+
+function called(id: string, input: object, n: number, size = 2_000, name = 'bash'): object[] {
+  return [
+    { role: 'assistant', content: [{ type: 'tool_use', id, name, input }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: text(size, n) }] },
   ]
 }
