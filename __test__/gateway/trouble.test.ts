@@ -1,4 +1,4 @@
-/** A gateway whose files fail it: its agents go on, and its user hears why. */
+/** A gateway whose files fail it: its agents continue, and its user hears why. */
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
@@ -9,7 +9,7 @@ import { AnthropicLoop, gatewayTo, JSON_TYPE, long, upstream } from './support.t
 
 afterEach(cleanUp)
 
-test('one whose store vanishes with its folder goes on, and ends with a sentence', async () => {
+test('one whose store vanishes with its folder serves its agent, and ends with a sentence', async () => {
   const { url, seen } = await upstream((_, response) => response.writeHead(200, JSON_TYPE).end('{}'))
   const place = folder()
   const { gateway, warnings } = await gatewayTo(url, { store: { kind: 'sqlite', path: join(place, 'context.db') } })
