@@ -7,7 +7,7 @@ import { afterEach, expect, test } from 'vitest'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
 import { refusals } from '../../rig/valid.ts'
-import { ask, gatewayTo, JSON_TYPE, long } from './support.ts'
+import { ask, callTool, gatewayTo, JSON_TYPE, long } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -75,11 +75,11 @@ class GooseLoop {
   }
 }
 
-test('requests pass as they are: with a note in another place each time, nothing tells the gateway that they continue one another', async () => {
+test('outputs leave and come back, in one session, and no request is refused', async () => {
   const server = await startModelServer(() => 'ok')
   const { gateway, warnings } = await gatewayTo(server.url)
   const loop = new GooseLoop(`${new URL(gateway.url).origin}/openai`)
-  for (let turn = 0; turn < 6; turn += 1) {
+  for (let turn = 0; turn < 10; turn += 1) {
     loop.messages.push({ role: 'user', content: `prompt ${turn}` })
     await loop.send()
     for (let n = 0; n < 4; n += 1) await loop.call(`call_${turn}_${n}`, `cat n${turn}_${n}`, long(`n${turn}_${n}`))
@@ -87,7 +87,35 @@ test('requests pass as they are: with a note in another place each time, nothing
   }
   server.check()
   expect(warnings).toEqual([])
-  expect(server.requests.map(({ raw }) => raw.toString())).toEqual(loop.bodies)
   for (const request of server.requests) expect(refusals(request, [])).toEqual([])
   expect(gateway.ledger.sessions.map(({ session }) => session)).toEqual([`goose:${SESSION}`])
+  const ids = [
+    ...server.requests
+      .at(-1)!
+      .raw.toString()
+      .matchAll(/toolcall_ref id=(\w+)/g),
+  ].map(([, id]) => id as string)
+  const names = (await Promise.all(ids.map((id) => callTool(gateway, 'activate', { id })))).map((text) => /(n\d+_\d+) line 0 /.exec(text)?.[1])
+  expect(names).toEqual([...new Set(names)])
+  const own = server.requests.reduce((sum, { raw }) => sum + raw.length, 0)
+  const plain = loop.bodies.reduce((sum, body) => sum + body.length, 0)
+  process.stderr.write(`Goose's format: ${(own / plain).toFixed(2)} of the plain bytes, ${gateway.ledger.sessions[0]!.rolls.length} rolls\n`)
+  expect(own / plain).toBeLessThan(0.6)
+})
+
+test('a subagent that has the name of its session leaves the conversation alone', async () => {
+  const server = await startModelServer(() => 'ok')
+  const { gateway } = await gatewayTo(server.url)
+  const url = `${new URL(gateway.url).origin}/openai`
+  const [main, other] = [new GooseLoop(url), new GooseLoop(url)]
+  for (const [loop, prompt] of [
+    [main, 'mend the tests\nand say why they failed\nbefore you begin'],
+    [other, 'look for the word "lamp"\nin all files\nand count it'],
+  ] as const) {
+    loop.messages.push({ role: 'user', content: prompt })
+    await loop.send()
+    for (let n = 0; n < 3; n += 1) await loop.call(`call_${prompt.slice(0, 4)}_${n}`, `cat n${n}`, long(`n${n}`))
+  }
+  expect(server.requests.map(({ raw }) => raw.toString())).toEqual([...main.bodies, ...other.bodies])
+  expect(gateway.conversations.all.map(({ raw }) => JSON.stringify(raw).includes('lamp'))).toEqual([false])
 })

@@ -16,7 +16,7 @@ export function isEditOf(before: readonly object[], now: readonly object[], comm
   if (now.length * 2 < before.length) return false
   const answers = answersIn(before, common)
   const last = answers.at(-1)
-  if (last === undefined) return false
+  if (last === undefined) return isSamePrompt(before, now) && answersIn(now, common).length > 0
   const left = new Map<string, number>()
   for (const answer of answersIn(now, common)) left.set(answer, (left.get(answer) ?? 0) + 1)
   if (!left.has(last)) return false
@@ -36,8 +36,23 @@ function answersIn(messages: readonly object[], from: number): string[] {
     const { role, type, content, parts } = message as Fields
     if (role === 'model' && Array.isArray(parts)) return [fingerprint({ parts: parts.filter((part) => !isFields(part) || part['thought'] !== true) })]
     if (role !== 'assistant' && !(typeof type === 'string' && type.endsWith('_call'))) return []
+    const { tool_calls: calls } = message as Fields
+    // Goose merges the answers of a turn into one.
+    if (Array.isArray(calls) && !Array.isArray(content))
+      return [...(content ? [fingerprint({ content })] : []), ...calls.map((call) => fingerprint(call as object))]
     if (!Array.isArray(content)) return [fingerprint(message)]
     const said = content.filter((block) => !isFields(block) || (block['type'] !== 'thinking' && block['type'] !== 'redacted_thinking'))
     return said.length === 0 ? [] : [fingerprint({ ...message, content: said })]
   })
+}
+
+/** True if what users have said in the first request is in a later one, but for single lines: the time, a folder, a reminder. */
+function isSamePrompt(before: readonly object[], now: readonly object[]): boolean {
+  const [lines, left] = [linesIn(before), new Set(linesIn(now))]
+  return lines.length > 1 && 2 * lines.filter((line) => !left.has(line)).length < lines.length
+}
+
+function linesIn(messages: readonly object[]): string[] {
+  const texts = (messages as Fields[]).flatMap(({ role, content }) => (role === 'user' && typeof content === 'string' ? [content] : []))
+  return texts.flatMap((text) => text.split('\n')).filter((line) => line.trim() !== '')
 }
