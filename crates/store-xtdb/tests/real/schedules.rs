@@ -5,7 +5,7 @@
 //! one of each kind.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
@@ -19,6 +19,8 @@ struct Real {
     node: Node,
     data: tempfile::TempDir,
     backup: Option<tempfile::TempDir>,
+    /// What its owner removed, and removes again from a backup.
+    removed: Mutex<Vec<String>>,
     client: reqwest::Client,
 }
 
@@ -26,7 +28,7 @@ impl Real {
     fn start(script: &Path) -> Self {
         let data = tempfile::tempdir().unwrap();
         let node = Node::start_in(script, Kind::RocksDb, data.path());
-        Self { node, data, backup: None, client: client() }
+        Self { node, data, backup: None, removed: Mutex::default(), client: client() }
     }
 }
 
@@ -39,6 +41,7 @@ impl Database for Real {
     }
 
     async fn evict(&self, ids: &[&str]) {
+        self.removed.lock().unwrap().extend(ids.iter().map(|id| (*id).to_owned()));
         let operations: Vec<_> = ids.iter().map(|id| json!(["evict", id])).collect();
         let url = format!("{}/_xtdb/submit-tx", self.node.url());
         let body = json!({ "tx-ops": operations }).to_string();
@@ -63,6 +66,10 @@ impl Database for Real {
         std::fs::remove_dir_all(self.data.path()).unwrap();
         copy_tree(backup.path(), self.data.path());
         self.node.restart();
+        let removed = std::mem::take(&mut *self.removed.lock().unwrap());
+        if !removed.is_empty() {
+            self.evict(&removed.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        }
     }
 
     async fn back_up(&mut self) {
