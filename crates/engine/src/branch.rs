@@ -2,8 +2,14 @@
 
 use std::collections::HashSet;
 
-use context_files::index::{FileEntry, IndexResult};
-use context_files::reconcile::{compare_all, stored_files};
+use crate::files::index::{FileEntry, IndexResult};
+use crate::files::reconcile::{compare_all, stored_files};
+use crate::session::Session;
+use crate::session::client::Fsync;
+use crate::session::commit::Work;
+use crate::session::error::{EngineError, Result};
+use crate::session::paths::Place;
+use crate::session::refresh;
 use context_model::chat::{Chat, RollEntry, adopt, beginning_of, begun};
 use context_model::id::{ObjectId, SessionId};
 use context_model::index::Action;
@@ -11,12 +17,6 @@ use context_model::object::Document;
 use context_model::session::Sets;
 use context_model::time::{Timestamp, TxId};
 use context_projection::request::rolls::Rolled;
-use context_session::Session;
-use context_session::client::Fsync;
-use context_session::commit::Work;
-use context_session::error::{EngineError, Result};
-use context_session::paths::Place;
-use context_session::refresh;
 use context_store::{AsOf, KnownAt, StoreError, Version};
 use serde_json::Value;
 use tracing::instrument;

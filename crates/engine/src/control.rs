@@ -3,8 +3,15 @@
 //! A refusal that the model should read (unknown, infrastructure, nothing to show, not active) is an answer
 //! with `ok: false`; only a failing store is an error.
 
-use context_files::index::{FileEntry, ReadFor};
-use context_files::reading::FileState;
+use crate::files::index::{FileEntry, ReadFor};
+use crate::files::reading::FileState;
+use crate::session::Session;
+use crate::session::blocking::blocking;
+use crate::session::catalog::Meta;
+use crate::session::client::Fsync;
+use crate::session::commit::Work;
+use crate::session::error::Result;
+use crate::session::paths::{Disk, Place};
 use context_lines::escape;
 use context_model::chat::{Chat, is_said_id};
 use context_model::error::ErrorCode;
@@ -12,13 +19,6 @@ use context_model::id::ObjectId;
 use context_model::object::ObjectType;
 use context_model::source::FilesystemSource;
 use context_model::time::TxId;
-use context_session::Session;
-use context_session::blocking::blocking;
-use context_session::catalog::Meta;
-use context_session::client::Fsync;
-use context_session::commit::Work;
-use context_session::error::Result;
-use context_session::paths::{Disk, Place};
 use context_store::{AsOf, Version};
 use context_tools::Part;
 use serde_json::{Map, Value};

@@ -3,11 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::files::index::FileReader;
+use crate::files::recorded;
+use crate::files::stamps::StampNote;
+use crate::files::tracking::Tracking;
+use crate::session::catalog::Names;
+use crate::session::client::{Client, Fsync};
+use crate::session::commit::{self, Intent, Transacted, Work};
+use crate::session::error::Result;
+use crate::session::refresh;
+use crate::session::{Session, SessionChange};
 use context_evidence::{Known, Records, UnclaimedWrites, Untold};
-use context_files::index::FileReader;
-use context_files::recorded;
-use context_files::stamps::StampNote;
-use context_files::tracking::Tracking;
 use context_model::chat::Chat;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
@@ -15,12 +21,6 @@ use context_model::time::TxId;
 use context_projection::request::Request;
 use context_projection::request::rolls::Rolled;
 use context_projection::request::segments::Segments;
-use context_session::catalog::Names;
-use context_session::client::{Client, Fsync};
-use context_session::commit::{self, Intent, Transacted, Work};
-use context_session::error::Result;
-use context_session::refresh;
-use context_session::{Session, SessionChange};
 use context_store::{AsOf, Store, Version};
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::instrument;
@@ -331,7 +331,7 @@ impl Inner {
 
 impl Inner {
     /// Judges those parts of the request again that a transaction of the session concerns.
-    fn follow(segments: &mut Segments, written: &context_session::SessionWrite, session: &Session) {
+    fn follow(segments: &mut Segments, written: &crate::session::SessionWrite, session: &Session) {
         if written.starts_turn {
             segments.start_turn(session);
         }

@@ -1,8 +1,8 @@
 //! Reads the versions that a decision about the model's knowledge of files asks for. The decisions are in `context-evidence`.
 
+use crate::session::error::Result;
 use context_evidence::{At, Content, Records, Seen, SeenVersion, Sight, Unseen};
 use context_model::id::ObjectId;
-use context_session::error::Result;
 use context_store::{AsOf, KnownAt};
 
 use crate::engine::{Inner, State};

@@ -3,15 +3,15 @@
 
 use std::borrow::Cow;
 
+use crate::session::Session;
+use crate::session::client::Fsync;
+use crate::session::commit::Work;
+use crate::session::error::Result;
 use context_evidence::{AskedEdit, Bytes, Content, EditGuard, Evidence, InFlightKind, Lines, asked_lines};
 use context_lines::marker;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_projection::request::segment::ShownLines;
-use context_session::Session;
-use context_session::client::Fsync;
-use context_session::commit::Work;
-use context_session::error::Result;
 use serde_json::{Map, Value};
 use tracing::instrument;
 

@@ -3,16 +3,16 @@
 
 use std::collections::HashMap;
 
+use crate::session::Session;
+use crate::session::catalog::{MetaKind, is_handle_of};
+use crate::session::client::Client;
+use crate::session::error::Result;
+use crate::session::refresh;
 use context_evidence::{Arrival, wraps};
 use context_lines::Reference;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Toolcall};
 use context_secrets::{is_args, is_content};
-use context_session::Session;
-use context_session::catalog::{MetaKind, is_handle_of};
-use context_session::client::Client;
-use context_session::error::Result;
-use context_session::refresh;
 use context_store::{AsOf, Version};
 use context_tools::is_excerpt_of;
 

@@ -3,19 +3,19 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::files::index::{FileEntry, IndexResult, ReadFor, refusal};
+use crate::files::many::{Portion, Readers};
+use crate::files::observed::ObservedFile;
+use crate::files::reading::FileState;
+use crate::session::catalog::Meta;
+use crate::session::client::Fsync;
+use crate::session::error::{EngineError, Result};
+use crate::session::paths::{Disk, Place};
+use crate::session::refresh;
 use context_evidence::{Content, InFlightKind, Wrote};
-use context_files::index::{FileEntry, IndexResult, ReadFor, refusal};
-use context_files::many::{Portion, Readers};
-use context_files::observed::ObservedFile;
-use context_files::reading::FileState;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
-use context_session::catalog::Meta;
-use context_session::client::Fsync;
-use context_session::error::{EngineError, Result};
-use context_session::paths::{Disk, Place};
-use context_session::refresh;
 use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};

@@ -3,13 +3,13 @@
 
 use std::collections::HashSet;
 
+use crate::session::client::Fsync;
+use crate::session::error::Result;
 use context_model::chat::{Chat, said_id};
 use context_model::id::ObjectId;
 use context_projection::request::plan::{Call, IncomingMessage};
 use context_projection::request::prose::named_texts;
 use context_projection::request::segments::Segments;
-use context_session::client::Fsync;
-use context_session::error::Result;
 use context_store::AsOf;
 use serde_json::Value;
 

@@ -4,17 +4,17 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::files::index::{FileEntry, IndexResult};
+use crate::files::observed::{Observed, ObservedFile};
+use crate::session::client::Fsync;
+use crate::session::commit::Work;
+use crate::session::error::{EngineError, Result};
 use context_evidence::Evidence;
-use context_files::index::{FileEntry, IndexResult};
-use context_files::observed::{Observed, ObservedFile};
 use context_model::canonical;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
 use context_model::object::Toolcall;
-use context_session::client::Fsync;
-use context_session::commit::Work;
-use context_session::error::{EngineError, Result};
 use context_store::StoreError;
 use context_tools::outcome;
 use serde_json::json;

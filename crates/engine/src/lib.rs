@@ -1,6 +1,6 @@
 //! The use cases of the context manager: open, resume, index, record, activate, assemble, project, close.
 //!
-//! The constants of an open session, its sets and its catalog are in `context-session`, its files in `context-files`;
+//! The constants of an open session, its sets and its catalog are in `session`, its files in `files`, both private;
 //! `context-projection` decides what the model's request contains, and `context-evidence` holds the model's knowledge of
 //! files. Only the calls here wait for the store and the disk.
 //!
@@ -16,6 +16,7 @@ mod branch;
 mod control;
 mod engine;
 mod events;
+mod files;
 mod gather;
 mod guard;
 mod identity;
@@ -30,23 +31,24 @@ mod query;
 mod record;
 mod results;
 mod roll;
+mod session;
 mod shown;
 mod tools;
 mod view;
 
+pub use crate::files::index::IndexResult;
+pub use crate::files::stamps::Stamp;
+pub use crate::files::tracking::{FileEvent, FileEventKind};
+pub use crate::session::client::{machine_identity, machine_namespace};
+pub use crate::session::error::{EngineError, Result, caught};
+pub use crate::session::options::{
+    DEFAULT_MAX_TEXT_BYTES, DEFAULT_NAMED_TEXT_BYTES, DEFAULT_PACE, Options, TrackerStart,
+};
+pub use crate::session::paths::{Disk, Paths, Place};
 pub use context_evidence::{EditGuard, Sentences};
-pub use context_files::index::IndexResult;
-pub use context_files::stamps::Stamp;
-pub use context_files::tracking::{FileEvent, FileEventKind};
 pub use context_projection::request::plan::{Call, Edit, IncomingMessage, Plan, Received, TextEdit};
 pub use context_projection::request::segment::CollapsedCall;
 pub use context_projection::{Because, Chance, HeldBack, Stay, Stays};
-pub use context_session::client::{machine_identity, machine_namespace};
-pub use context_session::error::{EngineError, Result, caught};
-pub use context_session::options::{
-    DEFAULT_MAX_TEXT_BYTES, DEFAULT_NAMED_TEXT_BYTES, DEFAULT_PACE, Options, TrackerStart,
-};
-pub use context_session::paths::{Disk, Paths, Place};
 pub use context_tools::Part;
 pub use control::SetChange;
 pub use engine::{Engine, SessionSets};

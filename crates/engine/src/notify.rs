@@ -1,17 +1,17 @@
 //! Finds the files that the model needs notices about, and writes the notices.
 
+use crate::files::index::display_of;
+use crate::files::reading::MAX_HASHED_BYTES;
+use crate::session::Session;
+use crate::session::blocking::blocking;
+use crate::session::catalog::Meta;
+use crate::session::client::Fsync;
+use crate::session::commit::Work;
+use crate::session::error::Result;
+use crate::session::paths::Disk;
 use context_evidence::{FileChange, FileNotice, Sentences, StatementKind, Telling};
-use context_files::index::display_of;
-use context_files::reading::MAX_HASHED_BYTES;
 use context_model::chat::Notice;
 use context_model::id::ObjectId;
-use context_session::Session;
-use context_session::blocking::blocking;
-use context_session::catalog::Meta;
-use context_session::client::Fsync;
-use context_session::commit::Work;
-use context_session::error::Result;
-use context_session::paths::Disk;
 use tracing::instrument;
 
 use crate::engine::{Inner, State};

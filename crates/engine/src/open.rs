@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::session::client::{Client, Fsync};
+use crate::session::error::{EngineError, Result};
+use crate::session::options::Options;
+use crate::session::refresh;
 use context_model::chat::begun;
 use context_model::object::Document;
 use context_model::session::Sets;
 use context_projection::request::segments::Segments;
-use context_session::client::{Client, Fsync};
-use context_session::error::{EngineError, Result};
-use context_session::options::Options;
-use context_session::refresh;
 use context_store::{StoreError, Transaction, Write, transfer};
 use tracing::instrument;
 

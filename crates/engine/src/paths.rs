@@ -6,16 +6,16 @@
 
 use std::sync::Arc;
 
+use crate::files::index::{FileEntry, ReadFor};
+use crate::files::observed::{ObservedFile, file_id};
+use crate::session::Session;
+use crate::session::blocking::blocking;
+use crate::session::client::Fsync;
+use crate::session::commit::Work;
+use crate::session::error::Result;
+use crate::session::paths::{Disk, Place};
 use context_evidence::Way;
-use context_files::index::{FileEntry, ReadFor};
-use context_files::observed::{ObservedFile, file_id};
 use context_model::id::ObjectId;
-use context_session::Session;
-use context_session::blocking::blocking;
-use context_session::client::Fsync;
-use context_session::commit::Work;
-use context_session::error::Result;
-use context_session::paths::{Disk, Place};
 
 use crate::engine::{Inner, State};
 use crate::job::Job;

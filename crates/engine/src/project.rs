@@ -3,6 +3,8 @@
 use std::sync::LazyLock;
 use std::time::Instant;
 
+use crate::session::client::Fsync;
+use crate::session::error::Result;
 use context_evidence::{Arrival, StatementKind};
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::chat::Notice;
@@ -11,8 +13,6 @@ use context_projection::request::answers::first_excerpt;
 use context_projection::request::messages::{input_tokens, lines_of, lines_of_ours, message_tokens, text_of};
 use context_projection::request::plan::{Call, IncomingMessage, Plan, Received, is_as_sent};
 use context_projection::{Binding, Moment, Policy};
-use context_session::client::Fsync;
-use context_session::error::Result;
 use serde_json::Value;
 use tracing::instrument;
 

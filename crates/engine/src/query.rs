@@ -2,6 +2,9 @@
 
 use std::collections::HashSet;
 
+use crate::session::Session;
+use crate::session::catalog::Meta;
+use crate::session::error::{EngineError, Result};
 use context_evidence::unified;
 use context_lines::{escape, orphaned};
 use context_model::hash::Digest;
@@ -11,9 +14,6 @@ use context_model::path;
 use context_model::session::Sets;
 use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
-use context_session::Session;
-use context_session::catalog::Meta;
-use context_session::error::{EngineError, Result};
 use context_store::{AsOf, Filter, Hit, Outline, Search, Store, Version, transfer};
 use serde_json::Value;
 use tracing::instrument;

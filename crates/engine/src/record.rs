@@ -3,21 +3,21 @@
 //! Architecture invariant: calls that share a write have the outcome that each would have had alone, in the order of arrival.
 //! If one of a group writes an object that another one touches, or one of them fails, they run one by one.
 
+use crate::files::index::{FileEntry, FileReader, IndexResult, prepare};
+use crate::files::observed::{Observed, ObservedFile};
+use crate::files::reading::FileState;
+use crate::session::Session;
+use crate::session::catalog::Meta;
+use crate::session::client::{Client, Fsync};
+use crate::session::commit::{Intent, Work};
+use crate::session::error::{EngineError, Result};
+use crate::session::paths::Disk;
+use crate::session::refresh;
 use context_evidence::{Content, Evidence, passage_of};
-use context_files::index::{FileEntry, FileReader, IndexResult, prepare};
-use context_files::observed::{Observed, ObservedFile};
-use context_files::reading::FileState;
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Toolcall};
-use context_session::Session;
-use context_session::catalog::Meta;
-use context_session::client::{Client, Fsync};
-use context_session::commit::{Intent, Work};
-use context_session::error::{EngineError, Result};
-use context_session::paths::Disk;
-use context_session::refresh;
 use context_tools::OutputOf;
 use serde_json::Value;
 use tokio::sync::oneshot::Receiver;

@@ -1,5 +1,11 @@
 //! Results of tool calls on their way into the request: the object and the evidence of each.
 
+use crate::session::Session;
+use crate::session::catalog::is_handle_of;
+use crate::session::client::Fsync;
+use crate::session::commit::Work;
+use crate::session::error::Result;
+use crate::session::references::named_object;
 use context_evidence::{Arrival, restores, wraps};
 use context_lines::Header;
 use context_model::collapse::is_control;
@@ -12,12 +18,6 @@ use context_projection::request::messages::{has_image, message_tokens, result_te
 use context_projection::request::prose::is_rules_file;
 use context_projection::request::segment::{Carried, Form, Output};
 use context_secrets::is_content;
-use context_session::Session;
-use context_session::catalog::is_handle_of;
-use context_session::client::Fsync;
-use context_session::commit::Work;
-use context_session::error::Result;
-use context_session::references::named_object;
 use context_store::AsOf;
 use context_tools::{Placeholder, is_said_by};
 use serde_json::{Map, Value};

@@ -1,5 +1,9 @@
 //! Rolls: executing and undoing them.
 
+use crate::session::Session;
+use crate::session::client::Fsync;
+use crate::session::commit::Work;
+use crate::session::error::{EngineError, Result};
 use context_model::chat::RollEntry;
 use context_model::chat::RollReceipt;
 use context_model::id::ObjectId;
@@ -7,10 +11,6 @@ use context_projection::request::plan::{Call, Plan};
 use context_projection::request::rolls::entry_of;
 use context_projection::request::shape::Shape;
 use context_projection::{Binding, HeldBack};
-use context_session::Session;
-use context_session::client::Fsync;
-use context_session::commit::Work;
-use context_session::error::{EngineError, Result};
 use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};

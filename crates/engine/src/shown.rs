@@ -1,20 +1,20 @@
 //! Results of calls that show lines of files, or have made files: what they say is noted as the model's knowledge.
 
+use crate::files::index::display_of;
+use crate::session::client::Fsync;
+use crate::session::commit::Work;
+use crate::session::error::Result;
+use crate::session::references::named_object;
+use crate::session::{Session, refresh};
 use context_evidence::{
     Arrival, Bytes, Content, EVIDENCE_FIELD, Evidence, FileStatement, LOOKED_BACK, Passage, ReadAt,
     ReadResult, ReadSearch, StatementKind, TakenResult, Way, first_line, passage_of, path_of, restores,
     unstored,
 };
-use context_files::index::display_of;
 use context_model::id::ObjectId;
 use context_model::object::Toolcall;
 use context_model::time::TxId;
 use context_projection::request::segment::{Carried, ShownLines};
-use context_session::client::Fsync;
-use context_session::commit::Work;
-use context_session::error::Result;
-use context_session::references::named_object;
-use context_session::{Session, refresh};
 use context_store::{AsOf, KnownAt};
 use context_tools::{FilePatch, OutputOf};
 use serde_json::Value;

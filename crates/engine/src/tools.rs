@@ -1,12 +1,12 @@
 //! The reads and writes of tools, and the calls that come of them: what the model knows of a file that it has written.
 
+use crate::files::index::FileEntry;
+use crate::files::observed::Observed;
+use crate::session::error::Result;
 use context_evidence::{Content, Evidence, Leaves, path_of};
-use context_files::index::FileEntry;
-use context_files::observed::Observed;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::Toolcall;
-use context_session::error::Result;
 use context_store::AsOf;
 use context_tools::shown_by_shell;
 use serde_json::{Map, Value};

@@ -5,11 +5,11 @@ pub mod sections;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::session::catalog::MetaKind;
 use context_lines::{Reference, escape};
 use context_model::chat::{Message, Turn};
 use context_model::id::ObjectId;
 use context_model::object::Status;
-use context_session::catalog::MetaKind;
 use serde_json::{Value, json};
 
 /// The four sections, each a part of one text.

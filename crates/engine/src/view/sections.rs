@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-use context_files::recorded;
+use crate::files::recorded;
+use crate::session::catalog::{Catalog, Meta};
+use crate::session::client::Client;
+use crate::session::error::Result;
+use crate::session::{Session, SessionWrite};
 use context_lines::{active_block, orphaned};
 use context_model::chat::Chat;
 use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::time::TxId;
-use context_session::catalog::{Catalog, Meta};
-use context_session::client::Client;
-use context_session::error::Result;
-use context_session::{Session, SessionWrite};
 use context_store::AsOf;
 use serde_json::{Map, Value};
 

@@ -5,10 +5,10 @@ use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::session::error::{EngineError, Result};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::source::FilesystemSource;
-use context_session::error::{EngineError, Result};
 use context_store::StoreError;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -139,13 +139,13 @@ impl ParallelReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reading::FileState;
-    use crate::tracking::Tracking;
-    use context_session::options::Options;
+    use crate::files::reading::FileState;
+    use crate::files::tracking::Tracking;
+    use crate::session::options::Options;
 
     async fn reader(directory: &str, paths: Vec<String>, known: HashMap<ObjectId, Digest>) -> ParallelReader {
         let below = |options| Options { cwd: directory.into(), ..options };
-        let client = Arc::new(crate::tests::client_with(below).await);
+        let client = Arc::new(crate::files::tests::client_with(below).await);
         let file_reader = FileReader { client, tracking: Arc::new(Tracking::new(false, 0)) };
         ParallelReader {
             file_reader,

@@ -3,15 +3,15 @@
 //! Decisions about the model's knowledge, and the text that it is sent, use these texts: from this process's memory, or from
 //! the file while it still has the recorded bytes. Otherwise the text comes with marks such as `[redacted: aws-access-token]`.
 
+use crate::session::blocking::blocking;
+use crate::session::client::Client;
+use crate::session::error::Result;
+use crate::session::paths::Disk;
 use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::source::Source;
 use context_model::time::TxId;
 use context_secrets::is_redacted;
-use context_session::blocking::blocking;
-use context_session::client::Client;
-use context_session::error::Result;
-use context_session::paths::Disk;
 use context_store::{AsOf, Version};
 
 use super::reading::{self, FileState};
@@ -89,12 +89,17 @@ mod tests {
     use context_store::{Transaction, Write};
 
     use super::*;
-    use context_session::options::Options;
+    use crate::session::options::Options;
 
     async fn client(directory: &str, store: &std::sync::Arc<dyn context_store::Store>) -> Client {
         let store = std::sync::Arc::clone(store);
-        crate::tests::client_with(|options| Options { cwd: directory.into(), store, redact: true, ..options })
-            .await
+        crate::files::tests::client_with(|options| Options {
+            cwd: directory.into(),
+            store,
+            redact: true,
+            ..options
+        })
+        .await
     }
 
     #[tokio::test]
@@ -117,7 +122,7 @@ mod tests {
         );
         let writes = vec![Write::put(document.clone()), Write::put(plain.clone())];
         first
-            .write(Transaction { writes, expected: Vec::new() }, context_session::client::Fsync::Now)
+            .write(Transaction { writes, expected: Vec::new() }, crate::session::client::Fsync::Now)
             .await
             .unwrap();
         let stored = store.get(&id, AsOf::default()).await.unwrap().unwrap().document;

@@ -84,7 +84,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::catalog::Meta;
+    use crate::session::catalog::Meta;
 
     /// A session with one file, and the file's ID.
     fn session() -> (Session, ObjectId) {

@@ -8,9 +8,9 @@ use context_model::time::TxId;
 use context_secrets::Redaction;
 use context_store::{Receipt, Store, Transaction};
 
-use crate::error::{EngineError, Result};
-use crate::options::Options;
-use crate::paths::Paths;
+use crate::session::error::{EngineError, Result};
+use crate::session::options::Options;
+use crate::session::paths::Paths;
 
 /// The moment from which a write survives a power loss. It survives the end of the process at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-use context_session::options::Options;
+use crate::session::options::Options;
 use context_watch::{Acknowledge, Event, Flush, Tracked, TrackerStatus};
 
 use super::*;
@@ -31,7 +31,7 @@ impl Sink for Blind {
 }
 
 async fn client() -> Client {
-    crate::tests::client_with(|options| Options {
+    crate::files::tests::client_with(|options| Options {
         tracker: Some(Arc::new(|_| Ok(Arc::new(Blind)))),
         ..options
     })

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::session::client::Client;
+use crate::session::paths::Paths;
 use camino::{Utf8Path, Utf8PathBuf};
 use context_model::id::ObjectId;
 use context_model::index::Action;
 use context_model::source::FilesystemSource;
-use context_session::client::Client;
-use context_session::paths::Paths;
 use context_watch::{NotifyTracker, SharedTracker, Sink, Touch, Tracker, TrackerOptions, WatchError};
 
 use super::drives::Drives;
@@ -50,7 +50,7 @@ type FileListener = Arc<dyn Fn(&FileEvent) + Send + Sync>;
 /// The tracker of one session, and the files that it tracks.
 pub struct Tracking {
     wanted: bool,
-    /// Bytes a second; see [`context_session::options::Options::pace`].
+    /// Bytes a second; see [`crate::session::options::Options::pace`].
     pace: u64,
     tracker: Mutex<Option<Arc<dyn Tracker>>>,
     attached: Arc<Attached>,

@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::catalog::Meta;
 use super::session::{SessionChange, SessionWrite};
-pub use super::work::{Documents, Work};
+pub use super::work::Work;
 use super::{Session, refresh};
-use crate::client::{Client, Fsync};
-use crate::error::{EngineError, Result};
+use crate::session::client::{Client, Fsync};
+use crate::session::error::{EngineError, Result};
 
 /// The maximum number of attempts at a transaction after conflicts. Each conflict means that another client has made progress,
 /// so the retries end by themselves; the bound guards against a broken store.

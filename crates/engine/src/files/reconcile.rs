@@ -5,17 +5,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::session::Session;
+use crate::session::catalog::Meta;
+use crate::session::client::Client;
+use crate::session::error::Result;
+use crate::session::paths::{Disk, Place};
 use camino::Utf8PathBuf;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::{Action, Current, decide};
 use context_model::source::FilesystemSource;
 use context_model::time::TxId;
-use context_session::Session;
-use context_session::catalog::Meta;
-use context_session::client::Client;
-use context_session::error::Result;
-use context_session::paths::{Disk, Place};
 use context_store::{AsOf, KnownAt, StoreError};
 
 use super::index::{FileReader, ReadFor};
@@ -171,8 +171,8 @@ mod tests {
     use camino::Utf8Path;
 
     use super::*;
-    use crate::tracking::Tracking;
-    use context_session::options::Options;
+    use crate::files::tracking::Tracking;
+    use crate::session::options::Options;
 
     fn stored(path: &Utf8Path, text: &str) -> Stored {
         Stored {
@@ -187,7 +187,7 @@ mod tests {
 
     async fn outcome(path: &Utf8Path, stored: Stored) -> Compared {
         let client = Arc::new(
-            crate::tests::client_with(|options| Options { cwd: "/no/where".into(), ..options }).await,
+            crate::files::tests::client_with(|options| Options { cwd: "/no/where".into(), ..options }).await,
         );
         let file_reader = FileReader { client, tracking: Arc::new(Tracking::new(false, 0)) };
         let mut found = Compared::default();

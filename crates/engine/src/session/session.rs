@@ -13,8 +13,8 @@ use context_model::time::TxId;
 use context_projection::Objects;
 
 use super::work::Work;
-use crate::catalog::{Catalog, Meta, MetaKind};
-use crate::error::{EngineError, Result};
+use crate::session::catalog::{Catalog, Meta, MetaKind};
+use crate::session::error::{EngineError, Result};
 
 /// The state of a session in memory.
 #[derive(Default)]
@@ -255,7 +255,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::catalog::Meta;
+    use crate::session::catalog::Meta;
 
     /// An activation is noted in the chat if it is the first one, or if it renews the stay of a tool call.
     #[rstest]

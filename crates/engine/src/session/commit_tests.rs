@@ -6,6 +6,8 @@ use context_model::time::Timestamp;
 use context_model::object::Document;
 use context_model::patch::Patch;
 
+use crate::session::work::Documents;
+
 use super::*;
 
 /// Only objects that got a version from the transaction are noted as written by it.

@@ -1,12 +1,12 @@
 //! A look at one file, and the version that it makes.
 
+use crate::session::catalog::Meta;
+use crate::session::paths::{Disk, Place};
 use context_model::hash::identity_hash;
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType};
 use context_model::source::{FilesystemSource, Source};
 use context_model::time::TxId;
-use context_session::catalog::Meta;
-use context_session::paths::{Disk, Place};
 
 use super::reading::FileState;
 

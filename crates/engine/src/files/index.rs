@@ -4,16 +4,16 @@ use std::convert::identity;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+use crate::session::Session;
+use crate::session::blocking::blocking;
+use crate::session::catalog::Meta;
+use crate::session::client::Client;
+use crate::session::commit::Work;
+use crate::session::error::{EngineError, Result};
+use crate::session::paths::{Disk, Place};
 use camino::Utf8Path;
 use context_model::id::ObjectId;
 use context_model::index::{Action, Observation, decide};
-use context_session::Session;
-use context_session::blocking::blocking;
-use context_session::catalog::Meta;
-use context_session::client::Client;
-use context_session::commit::Work;
-use context_session::error::{EngineError, Result};
-use context_session::paths::{Disk, Place};
 
 use super::look::{ObservedFile, Since};
 use super::reading::{self, FileState};
@@ -280,11 +280,11 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use context_session::options::Options;
+    use crate::session::options::Options;
 
     async fn file_reader() -> FileReader {
         let limits = |options| Options { max_text_bytes: 20, named_text_bytes: 10, ..options };
-        let client = Arc::new(crate::tests::client_with(limits).await);
+        let client = Arc::new(crate::files::tests::client_with(limits).await);
         FileReader { client, tracking: Arc::new(Tracking::new(false, 0)) }
     }
 

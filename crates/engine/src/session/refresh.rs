@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::Session;
 use super::catalog::Meta;
 use super::session::SessionChange;
-use crate::client::Client;
-use crate::error::{EngineError, Result};
+use crate::session::client::Client;
+use crate::session::error::{EngineError, Result};
 
 /// Restores the sets, the catalog and the shape of the chat. `false` if the store does not know the session.
 ///
@@ -212,7 +212,7 @@ mod tests {
 
     async fn written(client: &Client, document: Document) -> TxId {
         let transaction = Transaction { writes: vec![Write::put(document)], expected: Vec::new() };
-        client.write(transaction, crate::client::Fsync::Now).await.unwrap().tx_id
+        client.write(transaction, crate::session::client::Fsync::Now).await.unwrap().tx_id
     }
 
     /// The session has not received its own write if another client's came before it.

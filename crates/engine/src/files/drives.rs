@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::session::client::Client;
+use crate::session::error::Result;
 use camino::{Utf8Path, Utf8PathBuf};
-use context_session::client::Client;
-use context_session::error::Result;
 use context_store::StoreError;
 
 /// The drives on which a session's files were seen.

@@ -6,12 +6,12 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use crate::session::client::Client;
+use crate::session::error::Result;
 use camino::Utf8Path;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_platform::{Facts, PathKind};
-use context_session::client::Client;
-use context_session::error::Result;
 use context_store::StoreError;
 
 /// The number of seconds without a change after which a file counts as settled.
@@ -129,7 +129,7 @@ mod tests {
     use context_store_sqlite::{Durability, SqliteStore};
 
     use super::*;
-    use context_session::options::Options;
+    use crate::session::options::Options;
 
     const STAMP: Stamp = Stamp { device: 1, inode: 2, size: 3, modified: (100, 5), changed: (90, 6) };
 
@@ -145,7 +145,7 @@ mod tests {
     async fn stamps_are_kept_in_memory_and_in_the_store() {
         let directory = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(directory.path().join("context.db"), Durability::Process).unwrap();
-        let client = crate::tests::client_with(|options| Options { store, ..options }).await;
+        let client = crate::files::tests::client_with(|options| Options { store, ..options }).await;
         let entry = |name: &str| (ObjectId::new(name), (Digest::of(name.as_bytes()), STAMP));
         let note = StampNote::default();
         assert!(note.read(&client).await.unwrap().is_empty());

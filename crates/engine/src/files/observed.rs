@@ -1,15 +1,15 @@
 //! The result of a look at a file, and the files that a tool call read, wrote or named. The engine finds them, so that this
 //! works in every harness.
 
+use crate::session::Session;
+use crate::session::blocking::blocking;
+use crate::session::client::Client;
+use crate::session::commit::Work;
+use crate::session::error::Result;
+use crate::session::paths::Disk;
 use context_evidence::{Evidence, whole_read, whole_write};
 use context_model::id::ObjectId;
 use context_model::object::Status;
-use context_session::Session;
-use context_session::blocking::blocking;
-use context_session::client::Client;
-use context_session::commit::Work;
-use context_session::error::Result;
-use context_session::paths::Disk;
 use context_tools::{Candidate, Certainty};
 use serde_json::{Map, Value};
 

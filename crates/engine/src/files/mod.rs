@@ -17,9 +17,9 @@ pub mod tracking;
 
 #[cfg(test)]
 mod tests {
+    use crate::session::client::Client;
+    use crate::session::options::Options;
     use context_model::id::SessionId;
-    use context_session::client::Client;
-    use context_session::options::Options;
     use context_store::memory::MemoryStore;
 
     /// A client with a memory store for itself, in the folder `/`, with these options changed.
