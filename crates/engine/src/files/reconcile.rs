@@ -29,7 +29,7 @@ const READERS: usize = 8;
 
 /// The findings of a comparison of files with the disk.
 #[derive(Default)]
-pub struct Compared {
+pub struct DiskComparison {
     /// Files that differ from their stored version.
     pub changed: Vec<ObservedFile>,
     /// Files about which nothing is known, because their directory is missing or can't be read.
@@ -58,8 +58,8 @@ pub async fn compare_all(
     file_reader: &FileReader,
     note: &StampNote,
     mut files: Vec<Stored>,
-) -> Result<Compared> {
-    let mut found = Compared::default();
+) -> Result<DiskComparison> {
+    let mut found = DiskComparison::default();
     if files.is_empty() {
         return Ok(found);
     }
@@ -77,7 +77,7 @@ pub async fn compare_all(
     for share in files.chunks(shares) {
         let (share, file_reader, stamps) = (share.to_vec(), file_reader.clone(), Arc::clone(&stamps));
         readers.push(tokio::task::spawn_blocking(move || {
-            let mut part = Compared::default();
+            let mut part = DiskComparison::default();
             for stored in share {
                 if let Disk::At(path) = file_reader.client.paths.locate(&stored.source) {
                     // Also if it need not be read.
@@ -133,7 +133,7 @@ impl Stored {
     }
 }
 
-impl Compared {
+impl DiskComparison {
     /// Adds the change of a file at a path, if any. A path that was only discovered stays so until it is read.
     fn compare(&mut self, file_reader: &FileReader, stamps: &Stamps, path: Utf8PathBuf, stored: Stored) {
         if stored.only_discovered {
@@ -185,12 +185,12 @@ mod tests {
         }
     }
 
-    async fn outcome(path: &Utf8Path, stored: Stored) -> Compared {
+    async fn outcome(path: &Utf8Path, stored: Stored) -> DiskComparison {
         let client = Arc::new(
             crate::files::tests::client_with(|options| Options { cwd: "/no/where".into(), ..options }).await,
         );
         let file_reader = FileReader { client, tracking: Arc::new(Tracking::new(false, 0)) };
-        let mut found = Compared::default();
+        let mut found = DiskComparison::default();
         found.compare(&file_reader, &Stamps::new(), path.to_owned(), stored);
         found
     }
