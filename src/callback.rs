@@ -11,7 +11,7 @@ type Listener = ThreadsafeFunction<WatchEvent, (), WatchEvent, Status, false, tr
 
 /// Subscribes a JavaScript listener to files that have changed, or to those that were `touched` and not read yet, and gives the
 /// function that ends the subscription.
-pub fn subscribe<'e>(
+pub(crate) fn subscribe<'e>(
     env: &'e Env,
     engine: Engine,
     listener: Function<'e, WatchEvent, ()>,

@@ -17,7 +17,7 @@ use crate::types as js;
 /// `Number.MAX_SAFE_INTEGER`.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-pub fn bytes(content: js::Content) -> Vec<u8> {
+pub(crate) fn bytes(content: js::Content) -> Vec<u8> {
     match content {
         Either::A(text) => text.into_bytes(),
         Either::B(bytes) => bytes.to_vec(),
@@ -50,7 +50,7 @@ impl From<Indexed> for js::IndexedFiles {
     }
 }
 
-pub fn set_change(change: SetChange) -> Result<js::SetChange, Coded> {
+pub(crate) fn set_change(change: SetChange) -> Result<js::SetChange, Coded> {
     Ok(js::SetChange {
         ok: change.ok,
         id: change.id.to_string(),
@@ -73,7 +73,7 @@ impl From<SessionSets> for js::SessionSets {
     }
 }
 
-pub fn assembled(view: &Assembled) -> Result<js::Assembled, Coded> {
+pub(crate) fn assembled(view: &Assembled) -> Result<js::Assembled, Coded> {
     let block = |b: Block<'_>| js::Block { id: b.id.to_string(), content: b.content.to_owned() };
     Ok(js::Assembled {
         system_prompt: view.system_prompt().to_owned(),
@@ -85,7 +85,7 @@ pub fn assembled(view: &Assembled) -> Result<js::Assembled, Coded> {
     })
 }
 
-pub fn wanted(text: String, options: Option<js::SearchOptions>) -> Result<Wanted, Coded> {
+pub(crate) fn wanted(text: String, options: Option<js::SearchOptions>) -> Result<Wanted, Coded> {
     let (limit, kind, session_id) = options.map_or((None, None, None), |o| (o.limit, o.r#type, o.session_id));
     let limit = limit.map_or(Ok(20), |n| whole(n, "limit"))?;
     Ok(Wanted { text, limit, object_type: object_type(kind)?, session_id })
@@ -120,7 +120,7 @@ impl From<context_engine::Stats> for js::Stats {
     }
 }
 
-pub fn toolcall(call: js::Toolcall) -> Result<Toolcall, Coded> {
+pub(crate) fn toolcall(call: js::Toolcall) -> Result<Toolcall, Coded> {
     let status = match call.status.as_str() {
         "ok" => Status::Ok,
         "fail" => Status::Fail,
@@ -138,7 +138,7 @@ pub fn toolcall(call: js::Toolcall) -> Result<Toolcall, Coded> {
     })
 }
 
-pub fn part(part: Option<js::Part>) -> Result<Option<Part>, Coded> {
+pub(crate) fn part(part: Option<js::Part>) -> Result<Option<Part>, Coded> {
     let Some(part) = part else { return Ok(None) };
     match (part.lines, part.grep) {
         (None, None) => Ok(None),
@@ -162,7 +162,7 @@ fn line_range(range: &str) -> Result<Part, Coded> {
         .ok_or_else(|| Coded::invalid(format!("lines is a range such as \"120-180\", not {range:?}")))
 }
 
-pub fn as_of(at: Either<String, js::AsOf>) -> Result<AsOf, Coded> {
+pub(crate) fn as_of(at: Either<String, js::AsOf>) -> Result<AsOf, Coded> {
     let at = match at {
         Either::A(time) => return Ok(AsOf { valid_time: Some(time.parse()?), known: None }),
         Either::B(at) => at,
@@ -178,21 +178,21 @@ pub fn as_of(at: Either<String, js::AsOf>) -> Result<AsOf, Coded> {
 }
 
 /// After which transaction a part of a history begins, and how many versions it has at most.
-pub fn history_part(part: Option<js::HistoryPart>) -> Result<(TxId, usize), Coded> {
+pub(crate) fn history_part(part: Option<js::HistoryPart>) -> Result<(TxId, usize), Coded> {
     let Some(js::HistoryPart { after, limit }) = part else { return Ok((TxId(0), usize::MAX)) };
     Ok((after.map_or(Ok(TxId(0)), tx)?, limit.map_or(Ok(usize::MAX), |n| whole(n, "limit"))?))
 }
 
-pub fn object_type(name: Option<String>) -> Result<Option<ObjectType>, Coded> {
+pub(crate) fn object_type(name: Option<String>) -> Result<Option<ObjectType>, Coded> {
     Ok(name.map(|n| n.parse()).transpose()?)
 }
 
-pub fn tx(id: f64) -> Result<TxId, Coded> {
+pub(crate) fn tx(id: f64) -> Result<TxId, Coded> {
     Ok(TxId(whole(id, "a transaction")? as u64))
 }
 
 /// A count or number from JavaScript, which has fractions and NaN where we have none. `what` begins the sentence.
-pub fn whole(number: f64, what: &str) -> Result<usize, Coded> {
+pub(crate) fn whole(number: f64, what: &str) -> Result<usize, Coded> {
     if number.fract() == 0.0 && (0.0..=MAX_SAFE_INTEGER).contains(&number) {
         Ok(number as usize)
     } else {
@@ -200,7 +200,7 @@ pub fn whole(number: f64, what: &str) -> Result<usize, Coded> {
     }
 }
 
-pub fn window(options: Option<js::WindowOptions>) -> Result<Window, Coded> {
+pub(crate) fn window(options: Option<js::WindowOptions>) -> Result<Window, Coded> {
     let usual = Window::default();
     let Some(js::WindowOptions { per_turn, turns_back }) = options else { return Ok(usual) };
     Ok(Window {
@@ -209,7 +209,7 @@ pub fn window(options: Option<js::WindowOptions>) -> Result<Window, Coded> {
     })
 }
 
-pub fn stays(options: Option<js::StayOptions>) -> Result<Stays, Coded> {
+pub(crate) fn stays(options: Option<js::StayOptions>) -> Result<Stays, Coded> {
     let usual = Stays::default();
     let Some(js::StayOptions { thinking, calls, prose, weight, debt_cap }) = options else {
         return Ok(usual);
@@ -247,21 +247,21 @@ fn stay(given: Option<Either<String, f64>>, what: &str) -> Result<Stay, Coded> {
 }
 
 /// A list in JavaScript's shape.
-pub fn list<T, U: From<T>>(list: Vec<T>) -> Vec<U> {
+pub(crate) fn list<T, U: From<T>>(list: Vec<T>) -> Vec<U> {
     list.into_iter().map(U::from).collect()
 }
 
 /// IDs or times as texts.
-pub fn texts<T: ToString>(list: &[T]) -> Vec<String> {
+pub(crate) fn texts<T: ToString>(list: &[T]) -> Vec<String> {
     list.iter().map(ToString::to_string).collect()
 }
 
 /// A count or a place, which stay far below the largest number of JavaScript.
-pub fn count(count: usize) -> u32 {
+pub(crate) fn count(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// Transaction numbers count up from 1, so they stay far below JavaScript's largest exact integer.
-pub fn number(tx: TxId) -> i64 {
+pub(crate) fn number(tx: TxId) -> i64 {
     i64::try_from(tx.0).unwrap_or(i64::MAX)
 }

@@ -11,37 +11,37 @@ use std::task::{Context, Poll, Waker};
 
 /// A core error on its way to JavaScript.
 #[derive(Debug)]
-pub struct Coded {
+pub(crate) struct Coded {
     code: &'static str,
     message: String,
 }
 
 /// The outcome of a call, before it is JavaScript's.
-pub type Outcome<T> = Result<T, Coded>;
+pub(crate) type Outcome<T> = Result<T, Coded>;
 
 impl Coded {
     /// `INVALID_ARGUMENT` with a sentence.
-    pub fn invalid(message: impl Into<String>) -> Self {
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self { code: "INVALID_ARGUMENT", message: message.into() }
     }
 
     /// `INTERNAL`: work of ours that ended before it was done.
-    pub fn failed(message: impl Into<String>) -> Self {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self { code: "INTERNAL", message: message.into() }
     }
 
     /// `CLOSED`, of a store.
-    pub fn closed_store() -> Self {
+    pub(crate) fn closed_store() -> Self {
         Self { code: "CLOSED", message: "the store is closed; open it again with Store.open".into() }
     }
 
     /// `CLOSED`.
-    pub fn closed() -> Self {
+    pub(crate) fn closed() -> Self {
         EngineError::Closed.into()
     }
 
     /// The JavaScript error with its `code`.
-    pub fn into_napi(self, env: &Env) -> Error {
+    pub(crate) fn into_napi(self, env: &Env) -> Error {
         let made = env.create_error(Error::from_reason(&self.message)).and_then(|mut error| {
             error.set_named_property("code", self.code)?;
             Ok(error.to_unknown())
@@ -69,7 +69,7 @@ coded!(TransferError, EngineError, StoreError, ModelError);
 ///
 /// napi-rs rejects an `async fn` with a generic code only; a future with a callback may build the error that
 /// JavaScript sees, so every asynchronous method goes through here.
-pub fn promise<T: ToNapiValue + Send + 'static>(
+pub(crate) fn promise<T: ToNapiValue + Send + 'static>(
     env: &Env,
     future: impl Future<Output = Outcome<T>> + Send + 'static,
 ) -> napi::Result<PromiseRaw<'_, T>> {
@@ -78,7 +78,7 @@ pub fn promise<T: ToNapiValue + Send + 'static>(
 
 /// As [`promise`], for a call that needs only data in memory. It starts on the event loop's thread and usually ends there, because
 /// waking another thread and being woken by it would take a hundred times as long.
-pub fn prompt_promise<T: ToNapiValue + Send + 'static>(
+pub(crate) fn prompt_promise<T: ToNapiValue + Send + 'static>(
     env: &Env,
     future: impl Future<Output = Outcome<T>> + Send + 'static,
 ) -> napi::Result<PromiseRaw<'_, T>> {

@@ -25,7 +25,7 @@ const SAFE: u64 = (1 << 53) - 1;
 /// The content hash of a payload in JSON.
 #[napi]
 #[allow(dead_code, reason = "only JavaScript calls it")]
-pub fn content_hash(env: &Env, payload: String) -> napi::Result<String> {
+pub(crate) fn content_hash(env: &Env, payload: String) -> napi::Result<String> {
     let payload = object(payload, "a payload").map_err(|error| error.into_napi(env))?;
     Ok(hash::content_hash(&payload).to_string())
 }
@@ -47,7 +47,7 @@ impl Start {
 /// The history of an object as texts, which lib/core/json.ts reads: the versions after the one that a transaction wrote, at
 /// most this many, but all that one transaction wrote for one time. After a transaction that wrote no version of the
 /// object: the versions of later ones.
-pub async fn of(
+pub(crate) async fn of(
     store: &dyn Store,
     id: &ObjectId,
     after: TxId,

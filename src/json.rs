@@ -9,13 +9,13 @@ use serde_json::{Map, Value, json};
 use crate::error::Coded;
 
 /// The text of a value.
-pub fn text(value: &impl Serialize) -> Result<String, Coded> {
+pub(crate) fn text(value: &impl Serialize) -> Result<String, Coded> {
     serde_json::to_string(value)
         .map_err(|error| Coded::failed(format!("an answer can't be written as JSON: {error}")))
 }
 
 /// The text of a version.
-pub fn version(version: &Version) -> Result<String, Coded> {
+pub(crate) fn version(version: &Version) -> Result<String, Coded> {
     text(&whole(version, json!(version.document)))
 }
 
@@ -23,7 +23,7 @@ pub fn version(version: &Version) -> Result<String, Coded> {
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for one that is nested too deeply.
-pub fn value(text: String) -> Result<Value, Coded> {
+pub(crate) fn value(text: String) -> Result<Value, Coded> {
     serde_json::from_str(&without_lone_surrogates(text))
         .map_err(|error| Coded::invalid(format!("a value can't be read, or is nested too deeply: {error}")))
 }
@@ -32,7 +32,7 @@ pub fn value(text: String) -> Result<Value, Coded> {
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for another value; `what` begins the sentence.
-pub fn object(text: String, what: &str) -> Result<Map<String, Value>, Coded> {
+pub(crate) fn object(text: String, what: &str) -> Result<Map<String, Value>, Coded> {
     match value(text)? {
         Value::Object(map) => Ok(map),
         _ => Err(Coded::invalid(format!("{what} must be an object"))),
@@ -61,7 +61,7 @@ fn without_lone_surrogates(text: String) -> String {
 }
 
 /// A version with its document in this form.
-pub fn whole(version: &Version, document: Value) -> Value {
+pub(crate) fn whole(version: &Version, document: Value) -> Value {
     let mut whole = json!({
         "document": document,
         "txId": version.tx_id.0,

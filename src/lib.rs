@@ -2,6 +2,7 @@
 //!
 //! Architecture invariant: nothing is decided here. Each method converts its arguments, spawns the engine's
 //! call on the addon's own runtime, and maps the outcome; the event loop never waits for a disk or a lock.
+#![warn(unreachable_pub)]
 
 mod callback;
 mod convert;

@@ -10,7 +10,7 @@ use tracing::{Instrument as _, Span};
 use crate::error::{Coded, Outcome, promise, prompt_promise};
 
 /// The state that an instance has while it is open.
-pub trait Held: Clone + Send + 'static {
+pub(crate) trait Held: Clone + Send + 'static {
     /// `CLOSED`, of an instance that has none.
     fn closed() -> Coded;
 
@@ -21,15 +21,15 @@ pub trait Held: Clone + Send + 'static {
 }
 
 /// The place of an instance's state while it is open: empty before that and after it.
-pub struct Life<T>(Arc<Mutex<Option<T>>>);
+pub(crate) struct Life<T>(Arc<Mutex<Option<T>>>);
 
 impl<T: Held> Life<T> {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::default())
     }
 
     /// Opens the instance.
-    pub fn begin<'e>(
+    pub(crate) fn begin<'e>(
         &self,
         env: &'e Env,
         opening: impl Future<Output = Outcome<T>> + Send + 'static,
@@ -43,7 +43,7 @@ impl<T: Held> Life<T> {
     }
 
     /// Runs a call on the open instance. Fails with `CLOSED` inside the promise, never by throwing.
-    pub fn call<'e, U, F>(
+    pub(crate) fn call<'e, U, F>(
         &self,
         env: &'e Env,
         work: impl FnOnce(T) -> F + Send + 'static,
@@ -56,7 +56,7 @@ impl<T: Held> Life<T> {
     }
 
     /// As `call`, for a call that needs only data in memory.
-    pub fn call_promptly<'e, U, F>(
+    pub(crate) fn call_promptly<'e, U, F>(
         &self,
         env: &'e Env,
         work: impl FnOnce(T) -> F + Send + 'static,
@@ -70,7 +70,7 @@ impl<T: Held> Life<T> {
 
     /// Ends the life, and runs the call that closes the instance's state. If it is not open, does nothing and resolves with
     /// undefined.
-    pub fn end<'e, F, U>(
+    pub(crate) fn end<'e, F, U>(
         &self,
         env: &'e Env,
         closing: impl FnOnce(T) -> F + Send + 'static,
@@ -84,7 +84,7 @@ impl<T: Held> Life<T> {
         promise(env, async move { closing(held).await.map(Some) }.instrument(span))
     }
 
-    pub fn current(&self) -> Outcome<T> {
+    pub(crate) fn current(&self) -> Outcome<T> {
         self.place().clone().ok_or_else(T::closed)
     }
 

@@ -9,7 +9,7 @@ use napi_derive::napi;
 
 /// The line in place of an output.
 #[napi(object, object_from_js = false)]
-pub struct ReferenceLine {
+pub(crate) struct ReferenceLine {
     /// The handle or the full ID of the call's object.
     pub id: String,
     /// The tool that was called.
@@ -25,7 +25,7 @@ pub struct ReferenceLine {
 
 /// The line before an output.
 #[napi(object, object_from_js = false)]
-pub struct HeaderLine {
+pub(crate) struct HeaderLine {
     /// The handle of the output's object.
     pub id: String,
     /// The length of the line in UTF-16 units, with its line break if it has one.
@@ -34,7 +34,7 @@ pub struct HeaderLine {
 
 /// A line of the metadata pool.
 #[napi(object, object_from_js = false)]
-pub struct PoolLine {
+pub(crate) struct PoolLine {
     /// The object's full ID.
     pub id: String,
     /// The type of the object.
@@ -57,7 +57,7 @@ pub struct PoolLine {
 
 /// Reads the first line of a text as the reference to an output. Null if it is not one.
 #[napi]
-pub fn read_reference(text: String) -> Option<ReferenceLine> {
+pub(crate) fn read_reference(text: String) -> Option<ReferenceLine> {
     let Reference { id, tool, status, outcome, has_changed } = Reference::of(&text)?;
     Some(ReferenceLine {
         id: id.into_owned(),
@@ -70,13 +70,13 @@ pub fn read_reference(text: String) -> Option<ReferenceLine> {
 
 /// The line that points to the output of a call, by the name of its object and its tool alone.
 #[napi]
-pub fn pointer_line(id: String, tool: String) -> String {
+pub(crate) fn pointer_line(id: String, tool: String) -> String {
     Reference::to(&id, &tool, None).to_string()
 }
 
 /// Reads the first line of a text as the header of an output. Null if it is not one.
 #[napi]
-pub fn read_header(text: String) -> Option<HeaderLine> {
+pub(crate) fn read_header(text: String) -> Option<HeaderLine> {
     let header = Header::of(&text)?;
     // The line has only ASCII characters, each of which is one byte and one unit.
     let length = u32::try_from(text.len() - header.rest.len()).ok()?;
@@ -85,19 +85,19 @@ pub fn read_header(text: String) -> Option<HeaderLine> {
 
 /// The header of an output, by its object's handle.
 #[napi]
-pub fn header_line(handle: String) -> String {
+pub(crate) fn header_line(handle: String) -> String {
     context_lines::header(&handle)
 }
 
 /// The first line of an active content, by its object's full ID.
 #[napi]
-pub fn active_heading(id: String) -> String {
+pub(crate) fn active_heading(id: String) -> String {
     context_lines::active_heading(&ObjectId::new(id))
 }
 
 /// Reads a line of the metadata pool. Null for any other text.
 #[napi]
-pub fn read_pool_line(line: String) -> Option<PoolLine> {
+pub(crate) fn read_pool_line(line: String) -> Option<PoolLine> {
     let line = Line::of(&line)?;
     let id = line.id().to_owned();
     Some(match line {
@@ -127,25 +127,25 @@ pub fn read_pool_line(line: String) -> Option<PoolLine> {
 
 /// True if the last line of a text says that it is the beginning of a longer one, which a roll has left.
 #[napi]
-pub fn is_begun_text(text: String) -> bool {
+pub(crate) fn is_begun_text(text: String) -> bool {
     context_lines::is_begun(&text)
 }
 
 /// The name of an object in a path such as `id=05f49740` or `id=05f49740@7`. Null for the path of a file.
 #[napi]
-pub fn name_in_path(path: String) -> Option<String> {
+pub(crate) fn name_in_path(path: String) -> Option<String> {
     context_lines::name_in_path(&path).map(str::to_owned)
 }
 
 /// The names of objects anywhere in a text or in JSON, each once and in order: handles, as headers and references have them.
 #[napi]
-pub fn names_in_text(text: String) -> Vec<String> {
+pub(crate) fn names_in_text(text: String) -> Vec<String> {
     context_lines::names_in(&text).into_iter().map(str::to_owned).collect()
 }
 
 /// The call that a mark in place of a long argument names. Null if the text is anything but one mark.
 #[napi]
-pub fn call_in_mark(text: String) -> Option<String> {
+pub(crate) fn call_in_mark(text: String) -> Option<String> {
     context_lines::marker::tag_in(&text).map(str::to_owned)
 }
 

@@ -22,7 +22,7 @@ const LEVEL: &str = "PI_CONTEXT_LOG_LEVEL";
 
 /// Starts the log if the environment asks for one. A file that can't be opened costs one line on standard error and
 /// nothing else.
-pub fn start() {
+pub(crate) fn start() {
     let Some(path) = env::var_os(FILE).filter(|path| !path.is_empty()) else { return };
     let path = Path::new(&path);
     match opened(path) {

@@ -19,14 +19,14 @@ use crate::types as js;
 
 /// An open session, and its store.
 #[derive(Clone)]
-pub struct Open {
+pub(crate) struct Open {
     pub engine: Engine,
     pub opened: Opened,
 }
 
 impl Open {
     /// The store that the session is in.
-    pub fn store(&self) -> &dyn Store {
+    pub(crate) fn store(&self) -> &dyn Store {
         &*self.opened.store
     }
 }
@@ -46,17 +46,17 @@ impl Held for Open {
 /// ID, such as macOS: there each store keeps a random one.
 #[napi]
 #[cfg_attr(test, allow(dead_code, reason = "the addon exports it, and a test build has no addon"))]
-pub fn default_filesystem_id() -> Option<String> {
+pub(crate) fn default_filesystem_id() -> Option<String> {
     machine_identity(MACHINE_ID_FILE)
 }
 
 /// Returns the span under which the log files the steps of a session's calls.
-pub fn span(id: &str) -> Span {
+pub(crate) fn span(id: &str) -> Span {
     tracing::debug_span!(target: "context", "session", id)
 }
 
 /// Opens the store and the session; with the file of an export, after importing it.
-pub async fn start(options: js::OpenOptions, import: Option<String>) -> Outcome<Open> {
+pub(crate) async fn start(options: js::OpenOptions, import: Option<String>) -> Outcome<Open> {
     let session = SessionId::new(&options.session_id)?;
     let opened = opened::open(options.store.clone()).await?;
     match open_session(session, options, &opened.store, import).await {

@@ -13,7 +13,7 @@ use crate::types::{StoreOptions, StoreState};
 
 /// A store, and what can be asked about it beyond its calls.
 #[derive(Clone)]
-pub struct Opened {
+pub(crate) struct Opened {
     pub store: Arc<dyn Store>,
     about: About,
 }
@@ -29,7 +29,7 @@ enum About {
 }
 
 /// Opens a store. `None` is the ephemeral one: the place of the embedded store is the TypeScript entry's choice.
-pub async fn open(options: Option<StoreOptions>) -> Result<Opened, Coded> {
+pub(crate) async fn open(options: Option<StoreOptions>) -> Result<Opened, Coded> {
     Ok(match options {
         None | Some(StoreOptions::Memory {}) => {
             let store = MemoryStore::new();
@@ -73,7 +73,7 @@ impl Held for Opened {
 
 impl Opened {
     /// The same store with what only its owner may do.
-    pub fn owned(&self) -> Arc<dyn OwnedStore> {
+    pub(crate) fn owned(&self) -> Arc<dyn OwnedStore> {
         match &self.about {
             About::Memory(store) => Arc::clone(store) as _,
             About::Sqlite(store) => Arc::clone(store) as _,
@@ -86,7 +86,7 @@ impl Opened {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a store of another kind.
-    pub fn file(&self) -> Result<&SqliteStore, Coded> {
+    pub(crate) fn file(&self) -> Result<&SqliteStore, Coded> {
         match &self.about {
             About::Sqlite(store) => Ok(store),
             _ => Err(Coded::invalid(
@@ -96,7 +96,7 @@ impl Opened {
     }
 
     /// The state of the store.
-    pub fn state(&self) -> StoreState {
+    pub(crate) fn state(&self) -> StoreState {
         let plain = |kind: &str| StoreState {
             kind: kind.to_owned(),
             url: None,

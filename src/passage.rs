@@ -10,7 +10,7 @@ use crate::types as js;
 
 /// A part of a text.
 #[napi(object)]
-pub struct Passage {
+pub(crate) struct Passage {
     /// The requested lines, verbatim; matches as `number: line`. If not all fit, the last line says how many are left.
     pub text: String,
     /// Number of its lines (or matches).
@@ -24,7 +24,7 @@ pub struct Passage {
 /// The beginning of the user's own first words in the texts of a conversation, without what hosts put around them; without any,
 /// of the first command. Null if a host wrote all of it.
 #[napi]
-pub fn first_words(texts: Vec<String>) -> Option<String> {
+pub(crate) fn first_words(texts: Vec<String>) -> Option<String> {
     context_store::opening::first_words(&texts)
 }
 
@@ -34,7 +34,7 @@ pub fn first_words(texts: Vec<String>) -> Option<String> {
 /// Rejects with `INVALID_ARGUMENT` for a range that is not in the text, for a pattern that is not a regular expression
 /// without look-around and back-references, and if neither is given.
 #[napi]
-pub fn text_part(
+pub(crate) fn text_part(
     env: &Env,
     text: String,
     part: js::Part,

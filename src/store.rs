@@ -147,7 +147,7 @@ impl Store {
 /// Never rejects.
 #[napi]
 #[allow(dead_code, reason = "only JavaScript calls it")]
-pub fn redacted_text(env: &Env, text: String) -> Result<PromiseRaw<'_, Option<String>>> {
+pub(crate) fn redacted_text(env: &Env, text: String) -> Result<PromiseRaw<'_, Option<String>>> {
     let work = async move { Ok(secrets::redacted(&text, None).map(|(text, _)| text)) };
     promise(env, work)
 }

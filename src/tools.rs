@@ -12,7 +12,7 @@ use crate::json;
 
 /// A file that a call is about to change.
 #[napi(object)]
-pub struct PlannedChange {
+pub(crate) struct PlannedChange {
     /// The file, as the agent wrote its path.
     pub path: String,
     /// The texts that the call replaces; absent if it replaces the whole file, or says nothing of them.
@@ -30,7 +30,7 @@ pub struct PlannedChange {
 ///
 /// Throws `INVALID_ARGUMENT` for another text.
 #[napi]
-pub fn recognize_calls(env: &Env, calls: String) -> napi::Result<String> {
+pub(crate) fn recognize_calls(env: &Env, calls: String) -> napi::Result<String> {
     recognized(calls).map_err(|error| error.into_napi(env))
 }
 
@@ -38,7 +38,7 @@ pub fn recognize_calls(env: &Env, calls: String) -> napi::Result<String> {
 ///
 /// Throws `INVALID_ARGUMENT` for another text.
 #[napi]
-pub fn changes_of_call(env: &Env, name: String, args: String) -> napi::Result<Vec<PlannedChange>> {
+pub(crate) fn changes_of_call(env: &Env, name: String, args: String) -> napi::Result<Vec<PlannedChange>> {
     let args = json::object(args, "arguments").map_err(|error| error.into_napi(env))?;
     let changes = context_tools::changes_of(&name, &args).into_iter();
     Ok(changes.map(|change| PlannedChange { path: change.path, old_texts: change.old_texts }).collect())
@@ -47,7 +47,7 @@ pub fn changes_of_call(env: &Env, name: String, args: String) -> napi::Result<Ve
 /// The kind of text that a host has written in place of a whole output: `cleared` (the host has left it out) or `unchanged` (a file was
 /// read once more, and an earlier result has it). Null for an output.
 #[napi(ts_return_type = "'cleared' | 'unchanged' | null")]
-pub fn placeholder_in(output: JsString<'_>) -> napi::Result<Option<String>> {
+pub(crate) fn placeholder_in(output: JsString<'_>) -> napi::Result<Option<String>> {
     // Most outputs are longer, and need not cross.
     if output.utf16_len()? > Placeholder::LONGEST {
         return Ok(None);
@@ -62,19 +62,19 @@ pub fn placeholder_in(output: JsString<'_>) -> napi::Result<Option<String>> {
 /// The lines of a file that an output shows, without their numbers. Null if the output is anything but consecutively numbered
 /// lines.
 #[napi]
-pub fn shown_lines(output: String) -> Option<String> {
+pub(crate) fn shown_lines(output: String) -> Option<String> {
     context_tools::shown_lines(&output)
 }
 
 /// A text without the numbers of its lines. Null if it has none.
 #[napi]
-pub fn without_line_numbers(text: String) -> Option<String> {
+pub(crate) fn without_line_numbers(text: String) -> Option<String> {
     context_tools::without_line_numbers(&text)
 }
 
 /// The output of a command in what its agent makes of it. Null if the whole text is the output.
 #[napi]
-pub fn output_alone(text: String) -> Option<String> {
+pub(crate) fn output_alone(text: String) -> Option<String> {
     context_tools::output_alone(&text)
 }
 

@@ -128,7 +128,7 @@ impl Store {
 /// Reads an export whole. Rejects with `INVALID_ARGUMENT` if it can't be imported, and `IO`.
 #[napi]
 #[allow(dead_code, reason = "only JavaScript calls it")]
-pub fn check_export(env: &Env, path: String) -> Result<PromiseRaw<'_, ()>> {
+pub(crate) fn check_export(env: &Env, path: String) -> Result<PromiseRaw<'_, ()>> {
     promise(env, async move {
         transfer::check(&mut transfer::open(Path::new(&path))?)?;
         Ok(())

@@ -8,8 +8,8 @@ mod store;
 use napi::bindgen_prelude::{Either, Uint8Array};
 use napi_derive::napi;
 
-pub use self::projection::*;
-pub use self::store::*;
+pub(crate) use self::projection::*;
+pub(crate) use self::store::*;
 
 /// A rule that maps a prefix of the agent's paths to the filesystem that the client sees.
 #[napi(object)]
@@ -330,4 +330,4 @@ pub struct TurnCount {
 }
 
 /// Bytes or text, as JavaScript hands them over.
-pub type Content = Either<String, Uint8Array>;
+pub(crate) type Content = Either<String, Uint8Array>;

@@ -39,7 +39,7 @@ pub enum StoreOptions {
 /// One version of an object.
 #[expect(dead_code, reason = "the shape of what `history` reads from a text")]
 #[napi(object)]
-pub struct Version {
+pub(crate) struct Version {
     /// The whole document.
     #[napi(ts_type = "ObjectDocument")]
     pub document: String,
@@ -55,7 +55,7 @@ pub struct Version {
 
 /// When and why the owner of a store erased something of a version.
 #[napi(object)]
-pub struct ErasedMark {
+pub(crate) struct ErasedMark {
     /// When, RFC 3339.
     pub at: String,
     /// The owner's words.

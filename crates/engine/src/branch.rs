@@ -150,7 +150,7 @@ impl Inner {
     /// Compares every file of the index (or only those in `only`) that the client can reach with its stored version,
     /// in one transaction, and attaches trackers along the way. Files that can't be reached keep their last version.
     #[instrument(level = "debug", skip_all)]
-    pub async fn reconcile(&self, only: Option<&HashSet<ObjectId>>) -> Result<Reconciled> {
+    pub(crate) async fn reconcile(&self, only: Option<&HashSet<ObjectId>>) -> Result<Reconciled> {
         let file_reader = self.file_reader();
         let files = {
             let state = self.lock().await?;

@@ -198,7 +198,7 @@ impl Engine {
 
 impl Inner {
     /// Begins without knowledge of the session, and without tracked files.
-    pub fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client) -> Self {
         let state = State::default();
         Self {
             tracking: Arc::new(Tracking::new(client.options.watch, client.options.pace)),
@@ -213,14 +213,14 @@ impl Inner {
 
     /// The state, unless the instance is closed.
     #[instrument(level = "debug", skip_all)]
-    pub async fn lock(&self) -> Result<MutexGuard<'_, State>> {
+    pub(crate) async fn lock(&self) -> Result<MutexGuard<'_, State>> {
         let state = self.state.lock().await;
         state.session.open()?;
         Ok(state)
     }
 
     /// Refuses a closed instance without waiting for other calls; if one holds the state, the next lock finds out.
-    pub fn check_open(&self) -> Result<()> {
+    pub(crate) fn check_open(&self) -> Result<()> {
         self.state.try_lock().map_or(Ok(()), |state| state.session.open())
     }
 
@@ -235,32 +235,32 @@ impl Inner {
 
     /// Returns the records of statements to the model, and the entries of tools whose results have not come yet. Hold the lock
     /// only briefly.
-    pub fn records(&self) -> std::sync::MutexGuard<'_, Records> {
+    pub(crate) fn records(&self) -> std::sync::MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    pub fn store(&self) -> &dyn Store {
+    pub(crate) fn store(&self) -> &dyn Store {
         self.client.store()
     }
 
     /// Returns a version with the secrets that were removed from it; see [`recorded::version`].
-    pub async fn recorded(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+    pub(crate) async fn recorded(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
         recorded::version(&self.client, id, at).await
     }
 
     /// Returns the version that a transaction wrote, with the secrets that were removed from it.
-    pub async fn recorded_by(&self, id: &ObjectId, tx: TxId) -> Result<Option<Version>> {
+    pub(crate) async fn recorded_by(&self, id: &ObjectId, tx: TxId) -> Result<Option<Version>> {
         recorded::written_by(&self.client, id, tx).await
     }
 
     /// Returns the reader of files.
-    pub fn file_reader(&self) -> FileReader {
+    pub(crate) fn file_reader(&self) -> FileReader {
         FileReader { client: Arc::clone(&self.client), tracking: Arc::clone(&self.tracking) }
     }
 
     /// Changes the session by one transaction; see [`commit::commit`]. All layers apply it.
     #[instrument(level = "debug", skip_all)]
-    pub async fn commit<T: Send>(
+    pub(crate) async fn commit<T: Send>(
         &self,
         state: &mut State,
         fsync: Fsync,
@@ -273,7 +273,7 @@ impl Inner {
 
     /// The same for an intent that asks first; see [`commit::transact`].
     #[instrument(level = "debug", skip_all)]
-    pub async fn transact<I: Intent>(
+    pub(crate) async fn transact<I: Intent>(
         &self,
         state: &mut State,
         fsync: Fsync,
@@ -286,7 +286,7 @@ impl Inner {
 
     /// Takes in what other clients wrote since the last time. Costs one cheap query if they wrote nothing.
     #[instrument(level = "debug", skip_all)]
-    pub async fn refresh(&self, state: &mut State) -> Result<()> {
+    pub(crate) async fn refresh(&self, state: &mut State) -> Result<()> {
         let outcome = refresh::refresh(&self.client, &mut state.session).await;
         self.apply(state);
         outcome
@@ -294,7 +294,7 @@ impl Inner {
 
     /// The same, at a turn: this also fetches what other machines wrote.
     #[instrument(level = "debug", skip_all)]
-    pub async fn refresh_at_turn(&self, state: &mut State) -> Result<()> {
+    pub(crate) async fn refresh_at_turn(&self, state: &mut State) -> Result<()> {
         let outcome = refresh::refresh_at_turn(&self.client, &mut state.session).await;
         self.apply(state);
         outcome
@@ -304,7 +304,7 @@ impl Inner {
     /// session knows has another version: from any client, and however this one came to know it, it enters the catalog once.
     /// Elsewhere it hears of anything but a change of a known file: the first version that an event has led to
     /// (`announce_first`), a file out of reach (`orphaned`), and a path that leads to another file now (`follow_path`).
-    pub fn apply(&self, state: &mut State) {
+    pub(crate) fn apply(&self, state: &mut State) {
         for change in std::mem::take(&mut state.session.changes) {
             match change {
                 SessionChange::Wrote(written) => {
@@ -344,7 +344,7 @@ impl Inner {
     }
 
     /// Reads from the chat which results and notices the model has seen.
-    pub fn read_chat(&self, state: &mut State, document: Option<&Document>) {
+    pub(crate) fn read_chat(&self, state: &mut State, document: Option<&Document>) {
         let chat = document.map(Chat::of).unwrap_or_default();
         state.request.rolled = Rolled::of(chat);
         state.request.made = chat.turns().map(|turn| turn.answers().count() as u64).sum();
@@ -354,7 +354,7 @@ impl Inner {
 
 impl State {
     /// Forgets the unfinished work of the branch that the session leaves.
-    pub fn leave_branch(&mut self) {
+    pub(crate) fn leave_branch(&mut self) {
         self.taken.clear();
         self.pending.clear();
         self.came_back = true;

@@ -59,7 +59,7 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     /// Must be called within a tokio runtime.
-    pub fn new(inner: &Arc<Inner>) -> Self {
+    pub(crate) fn new(inner: &Arc<Inner>) -> Self {
         Self { inner: Arc::downgrade(inner), runtime: Handle::current() }
     }
 }
@@ -115,7 +115,7 @@ impl Inner {
     /// # Errors
     /// Errors of the store, returned after everything that could be done.
     #[instrument(level = "debug", skip_all)]
-    pub async fn read_pending(&self, all: bool) -> Result<()> {
+    pub(crate) async fn read_pending(&self, all: bool) -> Result<()> {
         let mut outcome = Ok(());
         if self.tracking.pending_reads().take_rescan() {
             outcome = self.rescan().await;
@@ -129,7 +129,7 @@ impl Inner {
 
     /// The same, but only for files whose text the model sees.
     #[instrument(level = "debug", skip_all)]
-    pub async fn read_visible(&self) -> Result<()> {
+    pub(crate) async fn read_visible(&self) -> Result<()> {
         let mut reads = self.tracking.pending_reads().ready(Instant::now(), true);
         if !reads.is_empty() {
             let state = self.lock().await?;
@@ -274,7 +274,7 @@ impl Inner {
     }
 
     /// Notifies the listeners that a file of the session has another version.
-    pub fn announce(&self, session: &Session, id: &ObjectId) {
+    pub(crate) fn announce(&self, session: &Session, id: &ObjectId) {
         let Some(current) = session.catalog.get(id).and_then(Meta::current) else { return };
         let gone = current.is_null && current.source_hash.is_none();
         let kind = FileEventKind::Indexed(if gone { Action::Deleted } else { Action::Updated });

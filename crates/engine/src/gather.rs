@@ -10,7 +10,7 @@ use crate::engine::{Inner, State};
 impl Inner {
     /// Makes a decision: reads each version that it asks for, and asks it again. It may note something in the records, once:
     /// what it notes before it asks is there when it is asked again.
-    pub async fn decide<T>(
+    pub(crate) async fn decide<T>(
         &self,
         mut decide: impl FnMut(&mut Records, &Seen) -> std::result::Result<T, Unseen> + Send,
     ) -> Result<T> {
@@ -41,7 +41,7 @@ impl Inner {
     }
 
     /// The text of an object's latest version.
-    pub async fn newest_text(&self, id: &ObjectId) -> Result<Option<String>> {
+    pub(crate) async fn newest_text(&self, id: &ObjectId) -> Result<Option<String>> {
         let version = self.recorded(id, AsOf::default()).await?;
         Ok(version.and_then(|version| version.document.content().map(str::to_owned)))
     }
@@ -49,7 +49,7 @@ impl Inner {
 
 impl State {
     /// The statements of the request and the versions, for a decision.
-    pub fn sight<'a>(
+    pub(crate) fn sight<'a>(
         &'a self,
         records: &'a Records,
         seen: &'a Seen,
@@ -58,12 +58,12 @@ impl State {
     }
 
     /// True for a call whose result the request shows.
-    pub fn in_sight(&self) -> impl Fn(&ObjectId) -> bool {
+    pub(crate) fn in_sight(&self) -> impl Fn(&ObjectId) -> bool {
         move |call| self.request.segments.shows(call)
     }
 
     /// As [`Known::now`](context_evidence::Known::now).
-    pub fn known_now(&self, file: &ObjectId) -> Option<Content> {
+    pub(crate) fn known_now(&self, file: &ObjectId) -> Option<Content> {
         self.known.now(file, self.in_sight())
     }
 }

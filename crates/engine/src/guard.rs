@@ -253,7 +253,7 @@ impl Inner {
     }
 
     /// An activation's answer that refers to the result in which the text is.
-    pub async fn refer(&self, state: &mut State, done: String, at: &ObjectId) -> String {
+    pub(crate) async fn refer(&self, state: &mut State, done: String, at: &ObjectId) -> String {
         let text = self.client.options.sentences.text_is_in(&done, &state.session.handle(at));
         let evidence = Evidence::Refers { at: at.clone() };
         self.give(state, None, &text, evidence).await;

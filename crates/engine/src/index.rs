@@ -183,7 +183,7 @@ impl Engine {
 impl Inner {
     /// Looks at a file that the session knows, if the client can see it, and indexes what it finds. Returns the hash
     /// of its bytes, if it has any.
-    pub async fn read_one(&self, place: Place) -> Result<Option<Digest>> {
+    pub(crate) async fn read_one(&self, place: Place) -> Result<Option<Digest>> {
         let Some(seen) = self.read_now(place).await? else { return Ok(None) };
         let hash = seen.state.hash();
         self.index(vec![seen], FileEntry::Tracked).await?;
@@ -202,7 +202,7 @@ impl Inner {
 
     /// Reads those files that the model may need a notice about and whose latest version was stored by its hash alone, by a
     /// session that did not need the text.
-    pub async fn read_deferred(&self, state: &mut State, fsync: Fsync) -> Result<()> {
+    pub(crate) async fn read_deferred(&self, state: &mut State, fsync: Fsync) -> Result<()> {
         for file in state.known.open() {
             let latest = state.session.catalog.get(&file).filter(|latest| latest.lacks_text());
             let Some(source) = latest.and_then(Meta::file).cloned() else { continue };
@@ -220,7 +220,7 @@ impl Inner {
     /// Adds the files that the request mentions and the session does not know, once the store has them: while the store could
     /// not be written, a read was not recorded, and another client's version of the file came later. Each is compared with the
     /// disk, and so is each file with a version from another client: that version may have come late.
-    pub async fn index_mentioned_files(&self, state: &mut State, fsync: Fsync) -> Result<()> {
+    pub(crate) async fn index_mentioned_files(&self, state: &mut State, fsync: Fsync) -> Result<()> {
         let is_unknown = |file: &ObjectId| state.session.catalog.get(file).is_none();
         let unknown: Vec<ObjectId> = state.known.open().into_iter().filter(is_unknown).collect();
         if !unknown.is_empty() {

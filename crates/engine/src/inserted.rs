@@ -26,14 +26,14 @@ pub(crate) struct Unsent {
 
 impl Unsent {
     /// Takes in the texts of a message.
-    pub fn see(&mut self, message: &Value) {
+    pub(crate) fn see(&mut self, message: &Value) {
         if is_unsent(message) {
             self.texts.extend(named_texts(message).into_iter().map(|(id, _)| id));
         }
     }
 
     /// Begins the age of all of it now.
-    pub fn date(&self, segments: &mut Segments) {
+    pub(crate) fn date(&self, segments: &mut Segments) {
         if !self.texts.is_empty() || !self.objects.is_empty() {
             segments.date_now(&self.texts, &self.objects);
         }
@@ -47,7 +47,12 @@ pub(crate) fn is_unsent(message: &Value) -> bool {
 
 impl Inner {
     /// Records the texts of messages that count as recorded and are not, as far as the request may name them.
-    pub async fn inserted(&self, state: &mut State, messages: &[IncomingMessage], call: &Call) -> Result<()> {
+    pub(crate) async fn inserted(
+        &self,
+        state: &mut State,
+        messages: &[IncomingMessage],
+        call: &Call,
+    ) -> Result<()> {
         if !call.shortens {
             return Ok(());
         }
@@ -84,7 +89,7 @@ impl Inner {
     }
 
     /// Notes the texts of a new message that the record has without their secrets: they cannot be restored as they are.
-    pub fn note_unrecorded(&self, state: &mut State, message: &Value) {
+    pub(crate) fn note_unrecorded(&self, state: &mut State, message: &Value) {
         if self.client.redaction().is_none() {
             return;
         }

@@ -44,12 +44,12 @@ pub(crate) enum Job {
 
 impl Job {
     /// Files that were looked at, recorded for a caller that needs no outcome.
-    pub fn files(seen: Vec<ObservedFile>, entry: FileEntry) -> Self {
+    pub(crate) fn files(seen: Vec<ObservedFile>, entry: FileEntry) -> Self {
         Self::Files(seen, entry, Reply::default())
     }
 
     /// Sends the caller the outcome, or the reason for its absence.
-    pub fn reply(self, done: Result<()>) {
+    pub(crate) fn reply(self, done: Result<()>) {
         match self {
             Self::Toolcall(.., reply) => reply.send(done),
             Self::Files(.., reply) => reply.send(done),
@@ -62,7 +62,7 @@ impl Job {
     }
 
     /// The looks at files that it brings.
-    pub fn seen_mut(&mut self) -> impl Iterator<Item = &mut ObservedFile> {
+    pub(crate) fn seen_mut(&mut self) -> impl Iterator<Item = &mut ObservedFile> {
         let (observed, files): (&mut [_], &mut [_]) = match self {
             Self::Toolcall(_, observed, ..) => (&mut observed.files, &mut []),
             Self::Files(seen, ..) => (&mut [], seen),
@@ -71,7 +71,7 @@ impl Job {
     }
 
     /// The same, read-only.
-    pub fn seen(&self) -> impl Iterator<Item = &ObservedFile> {
+    pub(crate) fn seen(&self) -> impl Iterator<Item = &ObservedFile> {
         let (observed, files): (&[_], &[_]) = match self {
             Self::Toolcall(_, observed, ..) => (&observed.files, &[]),
             Self::Files(seen, ..) => (&[], seen),
@@ -86,7 +86,7 @@ impl Job {
     }
 
     /// True if a watcher event triggered this job, rather than an explicit read.
-    pub fn is_tracked(&self) -> bool {
+    pub(crate) fn is_tracked(&self) -> bool {
         matches!(self, Self::Files(_, FileEntry::Tracked, _))
     }
 }
@@ -113,13 +113,13 @@ impl<T> Default for Reply<T> {
 
 impl<T> Reply<T> {
     /// A reply, and where its caller gets it.
-    pub fn new() -> (Self, oneshot::Receiver<Result<T>>) {
+    pub(crate) fn new() -> (Self, oneshot::Receiver<Result<T>>) {
         let (caller, answer) = oneshot::channel();
         (Self { outcome: None, caller: Some(caller) }, answer)
     }
 
     /// Sends the caller the outcome, or the reason for its absence. A caller that has gone away needs no answer.
-    pub fn send(self, done: Result<()>) {
+    pub(crate) fn send(self, done: Result<()>) {
         let Some(caller) = self.caller else { return };
         let _ = match (done, self.outcome) {
             (Err(error), _) => caller.send(Err(error)),
@@ -143,12 +143,12 @@ pub(crate) struct Queue(Mutex<Vec<Waiting>>);
 
 impl Queue {
     /// Adds a job. Its answer comes once a caller has carried it out.
-    pub fn push(&self, job: Job, fsync: Fsync) {
+    pub(crate) fn push(&self, job: Job, fsync: Fsync) {
         self.waiting().push(Waiting { job, fsync });
     }
 
     /// Takes the oldest jobs, as many as one transaction may hold, and at least one.
-    pub fn take(&self) -> Vec<Waiting> {
+    pub(crate) fn take(&self) -> Vec<Waiting> {
         let mut waiting = self.waiting();
         let mut bytes = 0;
         let fits = |one: &&Waiting| {
@@ -161,7 +161,7 @@ impl Queue {
     }
 
     /// Abandons all jobs: their callers learn that the instance is closed.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.waiting().clear();
     }
 

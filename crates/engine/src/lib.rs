@@ -11,6 +11,7 @@
 //!   call names what else it refuses.
 //! - A call costs what is new, never the history, except `assemble` and `stats` (a copy of it), `get` of a chat, `restore`
 //!   and `resync` (the messages of a branch), and opening.
+#![warn(unreachable_pub)]
 
 mod branch;
 mod control;

@@ -19,7 +19,7 @@ use crate::engine::{Inner, State};
 impl State {
     /// Returns the due lines for the model. A failure may have delayed a notice, and
     /// its file may have a newer version by now.
-    pub fn say(&mut self, sentences: &Sentences) -> Vec<String> {
+    pub(crate) fn say(&mut self, sentences: &Sentences) -> Vec<String> {
         let pending = std::mem::take(&mut self.pending);
         let is_newest = |notice: &FileNotice| self.session.hash_of(&notice.file) == notice.hash;
         let due = pending.iter().filter(|one| one.notices().iter().any(is_newest));
@@ -36,7 +36,7 @@ impl Inner {
     /// # Errors
     /// Errors of the store; then none of the notices counts as recorded.
     #[instrument(level = "debug", skip_all)]
-    pub async fn notices(&self, state: &mut State, fsync: Fsync, place: Option<&str>) -> Result<()> {
+    pub(crate) async fn notices(&self, state: &mut State, fsync: Fsync, place: Option<&str>) -> Result<()> {
         self.unclaimed(state).await?;
         self.note_unread(state, fsync).await?;
         self.keep_evidence(state).await;
@@ -99,7 +99,7 @@ impl Inner {
     }
 
     /// Returns the path by which the model knows a file.
-    pub fn path_known(&self, state: &State, id: &ObjectId) -> String {
+    pub(crate) fn path_known(&self, state: &State, id: &ObjectId) -> String {
         let own = || display_of(&self.client, &state.session, id);
         state.known.path_to(id).map_or_else(own, ToString::to_string)
     }

@@ -33,7 +33,7 @@ enum AtPath {
 impl Inner {
     /// Finds the paths known to the model that lead elsewhere now. Asks the disk only about paths through links, and about
     /// those of files that are gone.
-    pub async fn follow_paths(&self, state: &mut State, fsync: Fsync) -> Result<()> {
+    pub(crate) async fn follow_paths(&self, state: &mut State, fsync: Fsync) -> Result<()> {
         let session = &state.session;
         let doubtful = state.known.doubtful_paths(|file| session.hash_of(file).is_none());
         if doubtful.is_empty() {
@@ -79,7 +79,7 @@ impl Inner {
 
     /// Records that a file is gone whose version came from another machine: when this process looked, it knew no version, so
     /// there was no deletion to record.
-    pub async fn note_gone(&self, state: &mut State, fsync: Fsync, way: &Way) -> Result<()> {
+    pub(crate) async fn note_gone(&self, state: &mut State, fsync: Fsync, way: &Way) -> Result<()> {
         let place = self.client.paths.resolve(&way.path)?;
         let is_absent = matches!(&place.disk, Disk::At(path) if !path.exists());
         if !is_absent || file_id(&place.source) != way.file || state.session.hash_of(&way.file).is_none() {
@@ -93,7 +93,7 @@ impl Inner {
     }
 
     /// True if the agent's tools work on this machine: one of the session's files is here.
-    pub async fn works_here(&self, state: &State) -> Result<bool> {
+    pub(crate) async fn works_here(&self, state: &State) -> Result<bool> {
         let files = state.session.sets.index().iter().filter(|id| state.session.hash_of(id).is_some());
         let sources = files.filter_map(|id| state.session.catalog.get(id)?.file().cloned());
         let (sources, paths) = (sources.collect::<Vec<_>>(), self.client.paths.clone());
@@ -105,7 +105,7 @@ impl Inner {
 
     /// True if the file at a path that a tool has read is gone. An address, a member of an archive and a path with lines never
     /// had one, and an output without a whole line may be the tool's own words.
-    pub async fn is_lost(&self, way: &Way, output: &str) -> Result<bool> {
+    pub(crate) async fn is_lost(&self, way: &Way, output: &str) -> Result<bool> {
         if way.path.get(2..).is_some_and(|path| path.contains(':')) || !output.contains('\n') {
             return Ok(false);
         }
@@ -128,7 +128,7 @@ impl Inner {
     }
 
     /// Moves the model's knowledge of a path to the file that it leads to now, if that is another file than before.
-    pub async fn follow_path(&self, state: &mut State, fsync: Fsync, place: Place) -> Result<()> {
+    pub(crate) async fn follow_path(&self, state: &mut State, fsync: Fsync, place: Place) -> Result<()> {
         let way = self.way(&place);
         let Some(old) = state.known.led(&way.path).filter(|old| **old != way.file).cloned() else {
             return Ok(());
@@ -174,25 +174,25 @@ impl Inner {
     }
 
     /// Returns the path and its file as a call used them.
-    pub fn way_to(way: Way, file: &ObjectId) -> Way {
+    pub(crate) fn way_to(way: Way, file: &ObjectId) -> Way {
         // A path leads to another file now through a link.
         let is_alias = way.is_alias || way.file != *file;
         Way { file: file.clone(), is_alias, ..way }
     }
 
     /// The file that a tool's argument names; some models put an `@` before the path.
-    pub fn file_at(&self, path: &str) -> Option<ObjectId> {
+    pub(crate) fn file_at(&self, path: &str) -> Option<ObjectId> {
         self.way_of(path).map(|way| way.file)
     }
 
     /// The same with the path as the agent has it.
-    pub fn way_of(&self, path: &str) -> Option<Way> {
+    pub(crate) fn way_of(&self, path: &str) -> Option<Way> {
         let place = self.client.paths.resolve(path.strip_prefix('@').unwrap_or(path)).ok()?;
         Some(self.way(&place))
     }
 
     /// Returns the agent's path of a place, and the file that it leads to.
-    pub fn way(&self, place: &Place) -> Way {
+    pub(crate) fn way(&self, place: &Place) -> Way {
         let is_alias = self.client.paths.display(&place.source) != place.agent_path;
         Way { path: place.agent_path.as_str().into(), file: file_id(&place.source), is_alias }
     }

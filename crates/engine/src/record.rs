@@ -86,14 +86,19 @@ impl Engine {
 
 impl Inner {
     /// Records a tool call together with the jobs that are waiting.
-    pub async fn record(&self, input: Toolcall, fsync: Fsync) -> Result<ObjectId> {
+    pub(crate) async fn record(&self, input: Toolcall, fsync: Fsync) -> Result<ObjectId> {
         self.check_open()?;
         let (job, answer) = self.toolcall_job(input, false).await?;
         self.perform(job, answer, fsync).await
     }
 
     /// The same for a caller that already holds the state. `is_late`: the disk no longer has the content that the call left.
-    pub async fn record_now(&self, state: &mut State, input: Toolcall, is_late: bool) -> Result<ObjectId> {
+    pub(crate) async fn record_now(
+        &self,
+        state: &mut State,
+        input: Toolcall,
+        is_late: bool,
+    ) -> Result<ObjectId> {
         let (mut job, answer) = self.toolcall_job(input, is_late).await?;
         let done = self.perform_now(state, Fsync::WithSettle, &mut job).await;
         job.reply(done);
@@ -101,7 +106,7 @@ impl Inner {
     }
 
     /// The indexing protocol for files that were looked at, all in one transaction.
-    pub async fn index(&self, seen: Vec<ObservedFile>, entry: FileEntry) -> Result<Vec<IndexResult>> {
+    pub(crate) async fn index(&self, seen: Vec<ObservedFile>, entry: FileEntry) -> Result<Vec<IndexResult>> {
         let (reply, answer) = Reply::new();
         self.perform(Job::Files(seen, entry, reply), answer, Fsync::Now).await
     }
@@ -110,7 +115,7 @@ impl Inner {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for one that is neither, or too deeply nested; errors of the store.
-    pub async fn add_message(&self, state: &mut State, fsync: Fsync, message: &Value) -> Result<()> {
+    pub(crate) async fn add_message(&self, state: &mut State, fsync: Fsync, message: &Value) -> Result<()> {
         state.compared = 0;
         let window = self.client.options.window;
         let is_user = message.get("role").and_then(Value::as_str) == Some("user");
@@ -126,7 +131,7 @@ impl Inner {
 
     /// Takes a recorded call into the current turn if the restored state does not have it: the process ended between
     /// the call's result and the end of its turn.
-    pub async fn rejoin(&self, state: &mut State, id: &ObjectId) -> Result<()> {
+    pub(crate) async fn rejoin(&self, state: &mut State, id: &ObjectId) -> Result<()> {
         let window = self.client.options.window;
         let join = |session: &mut Session, work: &mut Work| {
             session.join_turn(id, window, work);
@@ -218,7 +223,7 @@ impl Inner {
     }
 
     /// Runs one job in its own transaction.
-    pub async fn perform_now(&self, state: &mut State, fsync: Fsync, job: &mut Job) -> Result<()> {
+    pub(crate) async fn perform_now(&self, state: &mut State, fsync: Fsync, job: &mut Job) -> Result<()> {
         // One job depends on no other.
         self.carry_out(state, fsync, std::slice::from_mut(job)).await.map(drop)
     }
@@ -259,7 +264,7 @@ impl Inner {
 
 impl State {
     /// Notes that the model knows the text that it wrote itself.
-    pub fn wrote(&mut self, file: &ObjectId) {
+    pub(crate) fn wrote(&mut self, file: &ObjectId) {
         if let Some(meta) = self.session.catalog.get(file) {
             let content = Content::stored(self.session.hash_of(file), meta.tx);
             self.known.wrote(file, content);

@@ -41,7 +41,7 @@ pub(crate) struct Taking {
 impl Inner {
     /// Takes in one result: records it if that has not been done, and finds its evidence.
     #[instrument(level = "debug", skip_all)]
-    pub async fn take_in_result(
+    pub(crate) async fn take_in_result(
         &self,
         state: &mut State,
         key: &str,

@@ -127,7 +127,13 @@ impl Inner {
     /// # Errors
     /// Errors of the store; nothing is then rolled.
     #[instrument(level = "debug", skip_all)]
-    pub async fn execute(&self, state: &mut State, fsync: Fsync, roll: Shape, plan: &mut Plan) -> Result<()> {
+    pub(crate) async fn execute(
+        &self,
+        state: &mut State,
+        fsync: Fsync,
+        roll: Shape,
+        plan: &mut Plan,
+    ) -> Result<()> {
         let receipt = roll.receipt();
         let noted = roll.is_roll().then(|| receipt.clone());
         let entry = RollEntry { receipt: noted, ..entry_of(&state.request, &roll) };
@@ -146,7 +152,7 @@ impl Inner {
     }
 
     /// Records which large outputs were sent whole, so that a resumed session sends them as they were.
-    pub async fn note_whole(&self, state: &mut State) -> Result<()> {
+    pub(crate) async fn note_whole(&self, state: &mut State) -> Result<()> {
         if state.request.whole.is_empty() {
             return Ok(());
         }

@@ -27,7 +27,7 @@ const UNREAD: usize = 16;
 
 impl Inner {
     /// Returns the lines of a file in an output that restores an earlier read of it, or the file itself.
-    pub async fn lines_carried(
+    pub(crate) async fn lines_carried(
         &self,
         state: &mut State,
         call: &ObjectId,
@@ -70,7 +70,7 @@ impl Inner {
     /// Returns the lines of a file that a result shows, and notes what it says: the lines, the text that a write or an edit
     /// left, or the version that a difference leads to. The evidence comes from the records; only if they have none it is
     /// inferred, once.
-    pub async fn note_file(
+    pub(crate) async fn note_file(
         &self,
         state: &mut State,
         call: &ObjectId,
@@ -134,7 +134,7 @@ impl Inner {
     ///
     /// # Errors
     /// Errors of the store.
-    pub async fn note_left(
+    pub(crate) async fn note_left(
         &self,
         state: &mut State,
         call: &ObjectId,
@@ -219,7 +219,7 @@ impl Inner {
 
     /// Returns the recorded evidence of a call about a file: `None` without a record, `Some(None)` if the call says
     /// nothing of the file.
-    pub async fn evidence_of(&self, call: &ObjectId) -> Result<Option<Option<Evidence>>> {
+    pub(crate) async fn evidence_of(&self, call: &ObjectId) -> Result<Option<Option<Evidence>>> {
         {
             let records = self.records();
             if let Some(known) = records.archive.for_call(call) {
@@ -241,7 +241,7 @@ impl Inner {
 
     /// Records the evidence found since the last time, and that of our answers. Evidence that can't be recorded now is recorded
     /// later.
-    pub async fn keep_evidence(&self, state: &mut State) {
+    pub(crate) async fn keep_evidence(&self, state: &mut State) {
         let entries = self.records().archive.pending().to_vec();
         if entries.is_empty() {
             return;
@@ -256,7 +256,7 @@ impl Inner {
 
     /// Returns the lines of a file shown by a recorded call whose result is not in the request: a read, or a call that restored
     /// one. With them comes the path that the read used, and the file that it leads to now.
-    pub async fn lines_recorded(
+    pub(crate) async fn lines_recorded(
         &self,
         state: &State,
         call: &ObjectId,
@@ -314,7 +314,7 @@ impl Inner {
 
     /// Looks again at reads whose version was unknown: another machine may have stored it later. A file that is gone is never
     /// stored.
-    pub async fn note_unread(&self, state: &mut State, fsync: Fsync) -> Result<()> {
+    pub(crate) async fn note_unread(&self, state: &mut State, fsync: Fsync) -> Result<()> {
         for one in std::mem::take(&mut state.unread) {
             let Some(way) = path_of(&one.input.tool, &one.input.args).and_then(|path| self.way_of(&path))
             else {

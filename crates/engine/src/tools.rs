@@ -16,7 +16,11 @@ use crate::engine::{Inner, State};
 impl Inner {
     /// Returns the evidence of a call that is about to be recorded: by what tools have passed in, or by what is observed on the
     /// disk. `None` if nothing fits.
-    pub async fn evidence_for(&self, input: &Toolcall, observed: &Observed) -> Result<Option<Evidence>> {
+    pub(crate) async fn evidence_for(
+        &self,
+        input: &Toolcall,
+        observed: &Observed,
+    ) -> Result<Option<Evidence>> {
         let path = path_of(&input.tool, &input.args);
         let way = path.and_then(|path| self.way_of(&path));
         let found = self.decide(|records, seen| records.evidence_for(input, way.as_ref(), seen)).await?;
@@ -31,7 +35,7 @@ impl Inner {
 
     /// Notes the model's knowledge of the files that a recorded call has written: their present content is the one that the
     /// call left.
-    pub async fn note_written(
+    pub(crate) async fn note_written(
         &self,
         state: &mut State,
         input: &Toolcall,
@@ -92,7 +96,7 @@ impl Inner {
     }
 
     /// A turn has passed and the writes of tools have not come as their results: the model still knows them.
-    pub async fn unclaimed(&self, state: &mut State) -> Result<()> {
+    pub(crate) async fn unclaimed(&self, state: &mut State) -> Result<()> {
         for (file, wrote) in state.written.take() {
             let args = self.args_of(wrote.call.as_deref()).await?;
             let leaves = Leaves::of_patch(&args, &wrote.path);

@@ -21,7 +21,6 @@
 //! assert!(knowledge.speaks_of(version("b").hash), "a notice has told of it");
 //! assert!(knowledge.outstanding.is_empty(), "so no line that was read still stands");
 //! ```
-
 #![warn(unreachable_pub)]
 
 mod answers;

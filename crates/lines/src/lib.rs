@@ -13,6 +13,7 @@
 //! assert_eq!(reference.to_string(), line);
 //! assert_eq!(Reference::of("The line toolcall_ref id=673a446c tool=bash status=ok"), None);
 //! ```
+#![warn(unreachable_pub)]
 
 pub mod escape;
 pub mod marker;

@@ -19,6 +19,7 @@
 //! assert_eq!(decide(Some(Current::of(&stored)), read("b")), Action::Updated);
 //! assert_eq!(decide(Some(Current::of(&stored)), Observation::Deleted), Action::Deleted);
 //! ```
+#![warn(unreachable_pub)]
 
 pub mod canonical;
 pub mod chat;

@@ -3,6 +3,7 @@
 //!
 //! Everything else in the project uses the standard library. The only unsafe code of the project is in `windows.rs`: calls
 //! of Windows for which the standard library has nothing.
+#![warn(unreachable_pub)]
 
 use std::fs::{File, OpenOptions};
 use std::io;

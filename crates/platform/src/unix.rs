@@ -12,11 +12,11 @@ use rustix::io::Errno;
 
 use crate::facts::{Facts, PathKind};
 
-pub const LINK: i32 = Errno::LOOP.raw_os_error();
-pub const SPECIAL: Option<i32> = Some(Errno::NXIO.raw_os_error());
+pub(crate) const LINK: i32 = Errno::LOOP.raw_os_error();
+pub(crate) const SPECIAL: Option<i32> = Some(Errno::NXIO.raw_os_error());
 
 /// Errors that say what is used up.
-pub const SHORTAGES: [(i32, &str); 5] = [
+pub(crate) const SHORTAGES: [(i32, &str); 5] = [
     (
         Errno::MFILE.raw_os_error(),
         "this process has no file descriptors left; close files, sockets or sessions that are no longer needed, or raise the \
@@ -33,15 +33,15 @@ pub const SHORTAGES: [(i32, &str); 5] = [
 ];
 
 /// Opens something that is always there.
-pub fn open_any() -> io::Result<File> {
+pub(crate) fn open_any() -> io::Result<File> {
     File::open("/")
 }
 
-pub fn facts_at(path: &Path) -> io::Result<Facts> {
+pub(crate) fn facts_at(path: &Path) -> io::Result<Facts> {
     Ok(facts(&std::fs::symlink_metadata(path)?))
 }
 
-pub fn facts_of(file: &File) -> io::Result<Facts> {
+pub(crate) fn facts_of(file: &File) -> io::Result<Facts> {
     Ok(facts(&file.metadata()?))
 }
 
@@ -64,15 +64,15 @@ fn facts(found: &Metadata) -> Facts {
     }
 }
 
-pub fn identity(path: &Path) -> Option<(u64, u64)> {
+pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
-pub fn device(path: &Path) -> Option<u64> {
+pub(crate) fn device(path: &Path) -> Option<u64> {
     std::fs::metadata(path).ok().map(|found| found.dev())
 }
 
-pub fn open_without_links(path: &Path) -> io::Result<File> {
+pub(crate) fn open_without_links(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
     #[cfg(target_os = "linux")]
     {
@@ -86,26 +86,26 @@ pub fn open_without_links(path: &Path) -> io::Result<File> {
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
-pub fn private_file(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+pub(crate) fn private_file(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.mode(0o600).open(path)?;
     // A strict umask may have taken bits away that the owner needs.
     file.set_permissions(Permissions::from_mode(0o600))?;
     Ok(file)
 }
 
-pub fn private_directory(path: &Path) -> io::Result<()> {
+pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     std::fs::set_permissions(path, Permissions::from_mode(0o700))
 }
 
-pub fn sync_directory(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-pub fn free_space(folder: &Path) -> Option<u64> {
+pub(crate) fn free_space(folder: &Path) -> Option<u64> {
     rustix::fs::statvfs(folder).ok().map(|found| found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-pub fn machine_guid() -> Option<String> {
+pub(crate) fn machine_guid() -> Option<String> {
     None
 }

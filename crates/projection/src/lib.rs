@@ -45,6 +45,7 @@
 //!
 //! All of this is a function of its arguments, in units of one fresh input token, and works on plain numbers. [`request`]
 //! applies it to the segments of a request; of the session it knows what [`Objects`] says.
+#![warn(unreachable_pub)]
 
 mod clock;
 mod decide;

@@ -26,7 +26,7 @@ use super::{Binding, DEBT_CAP, LONG_SLACK, Prices, SLACK, TIMES, TIMES_IN_TURN};
 pub const DEAD_CACHE: f64 = 4.0;
 
 /// The exponent with which use falls with age: the same for all kinds.
-pub const FADING: f64 = 1.3;
+pub(crate) const FADING: f64 = 1.3;
 
 /// The frequency with which text of one kind is used again, fitted to recorded sessions.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,6 +2,7 @@
 //!
 //! The shapes are the rules of gitleaks 8.30.1, unchanged (`gitleaks.toml`, MIT, `gitleaks.LICENSE`). A secret without a
 //! known shape, such as an ordinary word used as a password, is not found.
+#![warn(unreachable_pub)]
 
 mod redact;
 mod redaction;

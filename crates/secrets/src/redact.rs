@@ -22,7 +22,7 @@ const REFERENCES: [&str; 5] = ["toolcall_ids", "activated_ids", "rolls", "status
 const NAMED: usize = 256;
 
 /// Number of secrets that were taken out, by rule.
-pub type Counts = BTreeMap<&'static str, usize>;
+pub(crate) type Counts = BTreeMap<&'static str, usize>;
 
 /// The text with a mark such as `[redacted: aws-access-token]` in place of each secret, and the counts of the secrets;
 /// `None` if it has none. `path` is as in [`in_text`].

@@ -29,7 +29,7 @@ pub(super) struct Newest {
 }
 
 impl Newest {
-    pub fn read(connection: &Connection) -> Result<Self> {
+    pub(crate) fn read(connection: &Connection) -> Result<Self> {
         let mut statement =
             connection.prepare_cached("SELECT tx_id, tx_time FROM txs ORDER BY tx_id DESC LIMIT 1")?;
         let newest = statement

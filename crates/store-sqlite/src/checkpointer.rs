@@ -30,12 +30,12 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub fn new(place: Arc<StoreFile>) -> Self {
+    pub(crate) fn new(place: Arc<StoreFile>) -> Self {
         Self { place, running: None, left: Arc::default() }
     }
 
     /// Copies soon. No caller waits for it, and failures are retried later.
-    pub fn nudge(&mut self) {
+    pub(crate) fn nudge(&mut self) {
         match self.start() {
             // If a request is already waiting, it also covers this one.
             Ok(asks) => drop(asks.try_send(None)),
@@ -44,12 +44,12 @@ impl Checkpointer {
     }
 
     /// Pages that the last pass left.
-    pub fn left(&self) -> i64 {
+    pub(crate) fn left(&self) -> i64 {
         self.left.load(Ordering::Relaxed)
     }
 
     /// Copies everything that was written before the call.
-    pub fn copy(&mut self) -> Result<()> {
+    pub(crate) fn copy(&mut self) -> Result<()> {
         let (reply, answer) = mpsc::channel();
         self.start()?.send(Some(reply)).map_err(|_| stopped())?;
         answer.recv().map_err(|_| stopped())?
@@ -122,7 +122,7 @@ impl CheckpointGate {
     const PATIENCE: Duration = Duration::from_millis(200);
 
     /// Waits until the gate is open.
-    pub fn pass(&self) {
+    pub(crate) fn pass(&self) {
         let is_closed = self.is_closed.lock().unwrap_or_else(PoisonError::into_inner);
         if *is_closed {
             // A read that has waited in vain continues; only the log stays longer.
@@ -131,7 +131,7 @@ impl CheckpointGate {
     }
 
     /// Runs this while new reads wait.
-    pub fn while_closed<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn while_closed<T>(&self, work: impl FnOnce() -> T) -> T {
         self.set(true);
         let value = work();
         self.set(false);

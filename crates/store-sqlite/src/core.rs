@@ -40,7 +40,7 @@ pub(super) struct Core {
 
 impl Core {
     /// Opens the connection that writes and starts the threads.
-    pub fn open(path: &Path, durability: Durability, clock: Clock) -> Result<Arc<Self>> {
+    pub(crate) fn open(path: &Path, durability: Durability, clock: Clock) -> Result<Arc<Self>> {
         let connection = connect::writer(path, durability)?;
         let place = Arc::new(StoreFile::new(path));
         let gate = Arc::new(CheckpointGate::default());
@@ -62,7 +62,7 @@ impl Core {
 
     /// True if a store that is opened now can use this: not after a failed sync, the end of the writer, or an exchange of
     /// the file.
-    pub fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let is_writing = thread.as_ref().is_some_and(|thread| !thread.is_finished());
         is_writing
@@ -71,17 +71,17 @@ impl Core {
             && self.place.check().is_ok()
     }
 
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.jobs.read().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
     /// Ends the writer and the readers without waiting: they finish the jobs sent before, and end by themselves.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// Ends everything, and waits for it.
-    pub fn close(&self) -> Result<()> {
+    pub(crate) fn close(&self) -> Result<()> {
         self.end();
         self.searches.close();
         self.pool.close();
@@ -99,7 +99,7 @@ impl Core {
     }
 
     /// Writes, on this thread if that can be done at once.
-    pub async fn write(&self, work: Prepared) -> Result<Receipt> {
+    pub(crate) async fn write(&self, work: Prepared) -> Result<Receipt> {
         self.settled.as_ref().map_or(Ok(()), Settled::check)?;
         if let Some(result) = self.write_here(&work) {
             return result;
@@ -119,7 +119,7 @@ impl Core {
     }
 
     /// Runs this on the writer's thread.
-    pub async fn call<T: Send + 'static>(
+    pub(crate) async fn call<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writer) -> error::Result<T> + Send + 'static,
     ) -> Result<T> {

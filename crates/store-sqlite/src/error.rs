@@ -57,7 +57,7 @@ impl From<Trouble> for StoreError {
 
 impl Trouble {
     /// The error in the store's words.
-    pub fn into_store(self) -> StoreError {
+    pub(crate) fn into_store(self) -> StoreError {
         match self {
             Self::Sqlite(error) => in_the_stores_words(error),
             Self::Store(error) => error,

@@ -21,7 +21,7 @@ pub(super) struct Forgotten {
 
 impl Forgotten {
     /// All that is forgotten now. Costs a look at the last record, unless there are new ones.
-    pub fn newest(&mut self, connection: &Connection) -> Result<&Gone> {
+    pub(crate) fn newest(&mut self, connection: &Connection) -> Result<&Gone> {
         let mut last = connection.prepare_cached("SELECT coalesce(max(record), 0) FROM forgotten")?;
         let last: i64 = last.query_row([], |row| row.get(0))?;
         if last != self.record {

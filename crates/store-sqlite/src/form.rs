@@ -51,13 +51,13 @@ pub(super) struct NewText {
 
 impl NewText {
     /// Compresses a text.
-    pub fn new(text: String) -> Self {
+    pub(crate) fn new(text: String) -> Self {
         let key = Digest::of(text.as_bytes());
         Self::with_key(text, key)
     }
 
     /// The same with a known key.
-    pub fn with_key(text: String, key: Digest) -> Self {
+    pub(crate) fn with_key(text: String, key: Digest) -> Self {
         let compressed = compressed(text.as_bytes());
         Self { text, key, compressed }
     }

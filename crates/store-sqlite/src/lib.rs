@@ -9,6 +9,7 @@
 //! - Reads never wait for a write or for a writer's lock.
 //! - A missing file is never written to: a store that was moved, deleted or replaced is `STORE_UNAVAILABLE`.
 //! - The file is opened only through SQLite: closing it elsewhere in the process would drop its locks.
+#![warn(unreachable_pub)]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -32,7 +32,7 @@ struct Checked {
 
 impl NegativeCache {
     /// Fails if an object that was not found does exist, but its envelope or the path to it is damaged.
-    pub fn check(&self, connection: &Connection, id: &ObjectId, at: AsOf) -> Result<()> {
+    pub(crate) fn check(&self, connection: &Connection, id: &ObjectId, at: AsOf) -> Result<()> {
         let lost = || {
             Trouble::from(StoreError::Corrupt(format!("the envelope of object {:?} is damaged", id.as_str())))
         };

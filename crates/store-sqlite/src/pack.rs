@@ -55,7 +55,7 @@ pub(super) struct Skeleton {
 
 impl Skeleton {
     /// Removes the long strings from JSON.
-    pub fn of(json: String) -> Self {
+    pub(crate) fn of(json: String) -> Self {
         let mut texts = Vec::new();
         let json = if json.len() < LONG { json } else { hollow(json, &mut texts) };
         let digest = digest(&json, texts.iter().map(|text| text.key));
@@ -63,7 +63,7 @@ impl Skeleton {
     }
 
     /// The JSON with its long strings.
-    pub fn whole(&self) -> Cow<'_, str> {
+    pub(crate) fn whole(&self) -> Cow<'_, str> {
         if self.texts.is_empty() {
             return Cow::Borrowed(&self.json);
         }
@@ -215,7 +215,7 @@ pub(super) struct Unpacked {
 
 impl Unpacked {
     /// `None` if it is damaged.
-    pub fn new(packed: &[u8]) -> Option<Self> {
+    pub(crate) fn new(packed: &[u8]) -> Option<Self> {
         let (texts, bytes) = head(packed)?;
         let length = get_frame_content_size(bytes).ok()??;
         if length > LONGEST {
@@ -229,7 +229,7 @@ impl Unpacked {
         Some(Self { whole: String::from_utf8(whole).ok()?, texts })
     }
 
-    pub fn parts(&self) -> RowParts<'_> {
+    pub(crate) fn parts(&self) -> RowParts<'_> {
         let mut parts = self.whole.split(BORDER);
         RowParts { body: parts.next().unwrap_or_default(), patch: parts.next(), nested: parts.next() }
     }

@@ -43,7 +43,7 @@ struct PooledConnection {
 
 impl Pool {
     /// Starts the threads.
-    pub fn new(place: Arc<StoreFile>, gate: Arc<CheckpointGate>, name: &str) -> Result<Self> {
+    pub(crate) fn new(place: Arc<StoreFile>, gate: Arc<CheckpointGate>, name: &str) -> Result<Self> {
         let (sender, receiver) = mpsc::channel::<ReaderJob>();
         let receiver = Arc::new(Mutex::new(receiver));
         let mut threads = Vec::new();
@@ -60,7 +60,7 @@ impl Pool {
     }
 
     /// A short read, on the caller's own thread: reading a row from memory takes less time than waking another thread.
-    pub fn here<T>(&self, read: impl Fn(&Connection) -> error::Result<T>) -> Result<T> {
+    pub(crate) fn here<T>(&self, read: impl Fn(&Connection) -> error::Result<T>) -> Result<T> {
         // Held until the read has finished, so that closing waits for it: a connection that is left open keeps the log.
         let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
         if jobs.is_none() {
@@ -70,7 +70,7 @@ impl Pool {
     }
 
     /// A read that may take long, on a thread of the pool.
-    pub async fn away<T: Send + 'static>(
+    pub(crate) async fn away<T: Send + 'static>(
         &self,
         read: impl Fn(&Connection) -> error::Result<T> + Send + 'static,
     ) -> Result<T> {
@@ -81,7 +81,7 @@ impl Pool {
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE` at the limit, and those of the read.
-    pub async fn within<T: Send + 'static>(
+    pub(crate) async fn within<T: Send + 'static>(
         &self,
         time: Duration,
         read: impl Fn(&Connection, &Limit) -> error::Result<T> + Send + 'static,
@@ -112,7 +112,7 @@ impl Pool {
     }
 
     /// Ends running reads with `CLOSED`, and then the threads and connections.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.idle.is_closed.store(true, Ordering::Relaxed);
         drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
         for thread in self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
@@ -200,18 +200,18 @@ pub(super) struct Limit {
 
 impl Limit {
     /// No limit, until this becomes true.
-    pub fn new(is_closed: Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(is_closed: Arc<AtomicBool>) -> Self {
         Self { is_closed, until: Arc::new(AtomicU64::new(NEVER)), given: Arc::default() }
     }
 
     /// Makes this connection's statements end with the limit.
-    pub fn govern(&self, connection: &mut Connection) -> rusqlite::Result<()> {
+    pub(crate) fn govern(&self, connection: &mut Connection) -> rusqlite::Result<()> {
         let limit = self.clone();
         connection.progress_handler(STEPS, Some(move || limit.is_over()))
     }
 
     /// Starts the next read, which has this much time.
-    pub fn begin(&self, time: Option<Duration>) {
+    pub(crate) fn begin(&self, time: Option<Duration>) {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(NEVER);
         self.given.store(time.map_or(0, millis), Ordering::Relaxed);
         let until = time.map_or(NEVER, |time| millis(start().elapsed() + time));
@@ -219,7 +219,7 @@ impl Limit {
     }
 
     /// Fails once the read must end. Between statements, a read checks this itself.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(StoreError::Closed);
         }

@@ -62,7 +62,7 @@ pub(super) struct PatchWrite {
 impl Prepared {
     /// # Errors
     /// `INVALID_ARGUMENT` for what can't be written as JSON.
-    pub fn new(transaction: Transaction) -> Result<Self> {
+    pub(crate) fn new(transaction: Transaction) -> Result<Self> {
         let writes = transaction.writes.into_iter().map(PreparedWrite::new).collect::<Result<_>>()?;
         let expected = transaction.expected;
         Ok(Self { writes, expected, is_deferred: false, is_after_latest: false, is_brought: false })
@@ -72,7 +72,7 @@ impl Prepared {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a mark that can't be written as JSON.
-    pub fn mark(&mut self, marks: &[Option<context_store::Erased>]) -> Result<()> {
+    pub(crate) fn mark(&mut self, marks: &[Option<context_store::Erased>]) -> Result<()> {
         for (write, mark) in self.writes.iter_mut().zip(marks) {
             if let (PreparedWrite::Put(put), Some(mark)) = (write, mark) {
                 put.erased = Some(super::erase::mark_json(mark)?);
@@ -110,7 +110,7 @@ impl PreparedWrite {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for what can't be written as JSON.
-    pub fn masked(&self, gone: &Gone) -> Result<Option<Self>> {
+    pub(crate) fn masked(&self, gone: &Gone) -> Result<Option<Self>> {
         match self {
             Self::Put(put) => {
                 let json = put.body.whole();

@@ -77,7 +77,7 @@ impl<'a> Row<'a> {
     ///
     /// # Errors
     /// `STORE_CORRUPT` if the two do not match.
-    pub fn read(connection: &Connection, row: &'a rusqlite::Row<'_>) -> Result<Self> {
+    pub(crate) fn read(connection: &Connection, row: &'a rusqlite::Row<'_>) -> Result<Self> {
         let mut this = Self {
             seq: row.get(0)?,
             tx_id: row.get(1)?,
@@ -115,7 +115,7 @@ impl<'a> Row<'a> {
     }
 
     /// The digests of body and patch, and of the texts that belong in them.
-    pub fn digests(&self, connection: &Connection) -> Result<(Digest, Option<Digest>)> {
+    pub(crate) fn digests(&self, connection: &Connection) -> Result<(Digest, Option<Digest>)> {
         let mut keys = Vec::with_capacity(self.texts.len());
         for content in &self.texts {
             let mut find = connection.prepare_cached("SELECT sha256 FROM contents WHERE content = ?")?;
@@ -128,7 +128,7 @@ impl<'a> Row<'a> {
     }
 
     /// The hash over the row. The long columns are passed as digests, so that they are hashed outside of locks.
-    pub fn hash(&self, body: &Digest, patch: Option<&Digest>) -> Digest {
+    pub(crate) fn hash(&self, body: &Digest, patch: Option<&Digest>) -> Digest {
         let mut bytes = Vec::with_capacity(512);
         for number in [Some(self.seq), Some(self.tx_id), Some(self.tx_time), Some(self.valid_from)]
             .into_iter()
@@ -160,7 +160,7 @@ impl<'a> Row<'a> {
 
     /// The packed payload, `None` if it stays in plain columns; and the value of the column `body` then: all of it, or the
     /// part that stays readable beside the packed form.
-    pub fn packed(&self) -> Result<(Option<Vec<u8>>, Cow<'_, str>)> {
+    pub(crate) fn packed(&self) -> Result<(Option<Vec<u8>>, Cow<'_, str>)> {
         let (patch, nested) = (self.patch.as_deref(), self.nested.as_deref());
         let packed = pack::pack(RowParts { body: &self.body, patch, nested }, &self.texts)?;
         let body = match (&packed, patch) {
@@ -173,7 +173,7 @@ impl<'a> Row<'a> {
 
     /// The document of a whole version, checked against its content hash. An erased one has null content and marks in place
     /// of its long strings; it keeps the hash from before.
-    pub fn document(&self, connection: &Connection, text: Option<StoredText>) -> Result<Document> {
+    pub(crate) fn document(&self, connection: &Connection, text: Option<StoredText>) -> Result<Document> {
         let (mut payload, is_changed) = self.filled_fields(connection)?;
         let mut is_erased = is_changed || self.erased.is_some();
         match text {
@@ -195,12 +195,12 @@ impl<'a> Row<'a> {
     }
 
     /// The digest in one of the row's columns.
-    pub fn digest(&self, column: Option<&[u8]>) -> Result<Option<Digest>> {
+    pub(crate) fn digest(&self, column: Option<&[u8]>) -> Result<Option<Digest>> {
         column.map(|bytes| Digest::from_bytes(bytes).ok_or_else(|| self.damaged())).transpose()
     }
 
     /// The payload as far as the row has it: without the content, and of a patch only the scalar fields.
-    pub fn fields(&self, connection: &Connection) -> Result<Map<String, Value>> {
+    pub(crate) fn fields(&self, connection: &Connection) -> Result<Map<String, Value>> {
         Ok(self.filled_fields(connection)?.0)
     }
 
@@ -216,7 +216,7 @@ impl<'a> Row<'a> {
     }
 
     /// The patch of a version that was written as one.
-    pub fn patch(&self, connection: &Connection) -> Result<Option<Patch>> {
+    pub(crate) fn patch(&self, connection: &Connection) -> Result<Option<Patch>> {
         let Some(patch) = &self.patch else { return Ok(None) };
         let texts = &self.texts[pack::holes(&self.body).min(self.texts.len())..];
         let (patch, _) = pack::filled(connection, patch, texts)?;
@@ -224,32 +224,32 @@ impl<'a> Row<'a> {
     }
 
     /// When and why the version was erased.
-    pub fn erased(&self) -> Result<Option<Erased>> {
+    pub(crate) fn erased(&self) -> Result<Option<Erased>> {
         self.erased.as_deref().map(serde_json::from_str).transpose().map_err(|_| self.damaged())
     }
 
-    pub fn id(&self) -> ObjectId {
+    pub(crate) fn id(&self) -> ObjectId {
         ObjectId::new(self.object_id)
     }
 
-    pub fn object_type(&self) -> Result<ObjectType> {
+    pub(crate) fn object_type(&self) -> Result<ObjectType> {
         self.object_type.parse().map_err(|_| self.damaged())
     }
 
-    pub fn source(&self) -> Result<Option<Source>> {
+    pub(crate) fn source(&self) -> Result<Option<Source>> {
         let parse = |text| serde_json::from_str(text).map_err(|_| self.damaged());
         self.source.map(parse).transpose()
     }
 
-    pub fn tx(&self) -> TxId {
+    pub(crate) fn tx(&self) -> TxId {
         TxId(self.tx_id.unsigned_abs())
     }
 
-    pub fn times(&self) -> (Timestamp, Timestamp) {
+    pub(crate) fn times(&self) -> (Timestamp, Timestamp) {
         (Timestamp::from_millis(self.tx_time), Timestamp::from_millis(self.valid_from))
     }
 
-    pub fn damaged(&self) -> Trouble {
+    pub(crate) fn damaged(&self) -> Trouble {
         StoreError::Corrupt(format!("version {} of object {:?} fails its check", self.tx_id, self.object_id))
             .into()
     }

@@ -22,23 +22,23 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    pub fn new(log: PathBuf) -> Self {
+    pub(crate) fn new(log: PathBuf) -> Self {
         let (acknowledged, synced) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { log, acknowledged, synced, file: Mutex::default(), failed: Plain::default() }
     }
 
     /// A transaction was committed without a sync.
-    pub fn owe(&self) {
+    pub(crate) fn owe(&self) {
         self.acknowledged.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Fails after a failed sync: the loss of the log is unknown, so nothing may be built on it.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
     }
 
     /// Syncs the unsynced transactions, unless another caller is doing so.
-    pub async fn settle(&self) -> Result<()> {
+    pub(crate) async fn settle(&self) -> Result<()> {
         let wanted = self.acknowledged.load(Ordering::Acquire);
         if self.synced.load(Ordering::Acquire) >= wanted {
             return self.check();

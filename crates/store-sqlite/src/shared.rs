@@ -57,7 +57,7 @@ pub(super) fn join(path: &Path, durability: Durability) -> Result<(Arc<Core>, Se
 
 impl Seat {
     /// Gives up the core. True if no other store uses it: then it is to be ended.
-    pub fn leave(&self, core: &Core) -> bool {
+    pub(crate) fn leave(&self, core: &Core) -> bool {
         let Self::Shared(key, slot) = self else { return true };
         let is_last = {
             let _joining = locked(slot);

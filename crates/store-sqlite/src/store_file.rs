@@ -20,14 +20,14 @@ type FileIdentity = (u64, u64);
 
 impl StoreFile {
     /// Remembers the files of a database that is open.
-    pub fn new(path: &Path) -> Self {
+    pub(crate) fn new(path: &Path) -> Self {
         let files = [path.to_owned(), connect::log(path), connect::shared(path)];
         let opened = files.each_ref().map(|file| identity(file));
         Self { path: path.to_owned(), files, opened }
     }
 
     /// The path of the database.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -35,7 +35,7 @@ impl StoreFile {
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE`, until the files are back.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.files.iter().zip(&self.opened).all(|(file, opened)| identity(file) == *opened) {
             return Ok(());
         }

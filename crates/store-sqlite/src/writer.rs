@@ -72,7 +72,7 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Takes over the connection that writes.
-    pub fn new(
+    pub(crate) fn new(
         mut connection: Connection,
         place: Arc<StoreFile>,
         gate: Arc<CheckpointGate>,
@@ -113,7 +113,7 @@ impl Writer {
     }
 
     /// Runs a separate write transaction.
-    pub fn write<T>(&self, mut work: impl FnMut(&Connection) -> Result<T>) -> Result<T> {
+    pub(crate) fn write<T>(&self, mut work: impl FnMut(&Connection) -> Result<T>) -> Result<T> {
         self.sync_commits(true)?;
         patiently_for(patience(self.is_hurried.load(Ordering::Relaxed)), || {
             let begin = TransactionBehavior::Immediate;
@@ -135,7 +135,7 @@ impl Writer {
 
     /// Runs transactions, together if possible. Returns one result for each.
     #[tracing::instrument(name = "store_commit", level = "debug", skip_all)]
-    pub fn commit(&mut self, group: &[Prepared]) -> Vec<context_store::Result<Receipt>> {
+    pub(crate) fn commit(&mut self, group: &[Prepared]) -> Vec<context_store::Result<Receipt>> {
         self.unindexed = true;
         let results = match self.attempt(group) {
             Ok(results) => results,
@@ -218,7 +218,7 @@ impl Writer {
     }
 
     /// Advances the search index by one portion. If that fails, it is tried again before the next search.
-    pub fn index_some(&mut self) {
+    pub(crate) fn index_some(&mut self) {
         match self.write_hurriedly(index::portion) {
             Ok(more) => self.unindexed = more,
             Err(error) => {
@@ -231,13 +231,13 @@ impl Writer {
     }
 
     /// Advances the search index by one portion, unless another process holds the lock. True if more may be waiting.
-    pub fn index_more(&mut self) -> Result<bool> {
+    pub(crate) fn index_more(&mut self) -> Result<bool> {
         self.unindexed = self.write_hurriedly(index::portion)?;
         Ok(self.unindexed)
     }
 
     /// Indexes all versions written so far. Another process may continue to write, so that there is always more.
-    pub fn index_all(&mut self) -> Result<()> {
+    pub(crate) fn index_all(&mut self) -> Result<()> {
         let newest = "SELECT coalesce(max(seq), 0) FROM versions";
         let newest: i64 = self.connection.query_row(newest, [], |row| row.get(0))?;
         let indexed = "SELECT seq FROM indexed";
@@ -251,7 +251,7 @@ impl Writer {
     }
 
     /// Brings the search index up to date and checks that it is intact.
-    pub fn check_index(&mut self) -> Result<()> {
+    pub(crate) fn check_index(&mut self) -> Result<()> {
         self.index_all()?;
         self.write(|connection| {
             let check = "INSERT INTO contents_fts (contents_fts) VALUES ('integrity-check')";
@@ -310,13 +310,13 @@ impl Writer {
     }
 
     /// Copies everything back into the database, durably even if commits are not synced.
-    pub fn flush(&mut self) -> Result<()> {
+    pub(crate) fn flush(&mut self) -> Result<()> {
         self.index_all()?;
         self.checkpointer.copy()
     }
 
     /// A value of the `local` table; the first default is kept.
-    pub fn local_value(&self, name: &str, default: &str) -> Result<String> {
+    pub(crate) fn local_value(&self, name: &str, default: &str) -> Result<String> {
         self.write(|connection| {
             connection.execute("INSERT OR IGNORE INTO local (name, value) VALUES (?, ?)", [name, default])?;
             Ok(connection.query_row("SELECT value FROM local WHERE name = ?", [name], |row| row.get(0))?)
@@ -324,12 +324,12 @@ impl Writer {
     }
 
     /// Sets a value of the `local` table.
-    pub fn set_local(&self, name: &str, value: &str) -> Result<()> {
+    pub(crate) fn set_local(&self, name: &str, value: &str) -> Result<()> {
         self.write(|connection| set_local(connection, name, value))
     }
 
     /// Sets many values of the `local` table to the same.
-    pub fn set_locals(&self, names: &[String], value: &str) -> Result<()> {
+    pub(crate) fn set_locals(&self, names: &[String], value: &str) -> Result<()> {
         self.write(|connection| names.iter().try_for_each(|name| set_local(connection, name, value)))
     }
 }

@@ -48,23 +48,23 @@ pub(super) struct WriterQueue {
 }
 
 impl WriterQueue {
-    pub fn new(writer: Writer) -> Self {
+    pub(crate) fn new(writer: Writer) -> Self {
         Self { writer: Mutex::new(Some(writer)), waiting: AtomicUsize::new(0) }
     }
 
     /// True once a transaction has panicked: nothing is written any more.
-    pub fn has_stopped(&self) -> bool {
+    pub(crate) fn has_stopped(&self) -> bool {
         self.writer.is_poisoned()
     }
 
     /// Leaves a job for the thread. False after the end of the thread.
-    pub fn send(&self, jobs: &Sender<WriterJob>, job: WriterJob) -> bool {
+    pub(crate) fn send(&self, jobs: &Sender<WriterJob>, job: WriterJob) -> bool {
         self.waiting.fetch_add(1, Ordering::AcqRel);
         jobs.send(job).is_ok()
     }
 
     /// Runs a transaction on this thread, unless the writer is busy or other work comes first.
-    pub fn try_transact(&self, jobs: &Sender<WriterJob>, work: &Prepared) -> Option<Result<Receipt>> {
+    pub(crate) fn try_transact(&self, jobs: &Sender<WriterJob>, work: &Prepared) -> Option<Result<Receipt>> {
         if self.waiting.load(Ordering::Acquire) > 0 {
             return None;
         }
@@ -87,13 +87,13 @@ impl WriterQueue {
 
     /// A short read through the writing connection, unless that is in use. Also `None` if it fails: one of the
     /// reading connections then reports why.
-    pub fn try_read<T>(&self, read: impl Fn(&Connection) -> error::Result<T>) -> Option<T> {
+    pub(crate) fn try_read<T>(&self, read: impl Fn(&Connection) -> error::Result<T>) -> Option<T> {
         let held = self.writer.try_lock().ok()?;
         read(&held.as_ref()?.connection).ok()
     }
 
     /// Brings the search index up to date on this thread; otherwise says why it may lack something.
-    pub fn complete_index(&self, limit: &Limit) -> error::Result<Option<StoreError>> {
+    pub(crate) fn complete_index(&self, limit: &Limit) -> error::Result<Option<StoreError>> {
         let unavailable = |what: &str| Ok(Some(StoreError::Unavailable(what.into())));
         let begin = Instant::now();
         let mut free = begin;
@@ -126,7 +126,7 @@ impl WriterQueue {
     }
 
     /// The thread's main loop. Ends when every sender is gone and everything that was sent is done.
-    pub fn work(&self, jobs: &Receiver<WriterJob>) {
+    pub(crate) fn work(&self, jobs: &Receiver<WriterJob>) {
         let mut pause = None;
         loop {
             let job = match pause {

@@ -94,13 +94,18 @@ pub(super) struct Lister<'a> {
 }
 
 impl Area {
-    pub fn of(document: &Document) -> Self {
+    pub(crate) fn of(document: &Document) -> Self {
         let chat = document.field("chat_ref").and_then(Value::as_str);
         Self::from_parts(document.id(), document.object_type(), document.source(), chat)
     }
 
     /// The same, from the parts of an object that tell.
-    pub fn from_parts(id: &ObjectId, kind: ObjectType, source: Option<&Source>, chat: Option<&str>) -> Self {
+    pub(crate) fn from_parts(
+        id: &ObjectId,
+        kind: ObjectType,
+        source: Option<&Source>,
+        chat: Option<&str>,
+    ) -> Self {
         match (kind, source, chat) {
             (ObjectType::File, Some(Source::Filesystem(file)), _) => {
                 Self(format!("files:{}", file.filesystem_id))
@@ -113,14 +118,14 @@ impl Area {
     }
 
     /// Returns the area of a session's own object, which its ID tells.
-    pub fn from_id(id: &ObjectId) -> Option<Self> {
+    pub(crate) fn from_id(id: &ObjectId) -> Option<Self> {
         let own = ["chat:", "session:", "system_prompt:"];
         let session = own.iter().find_map(|prefix| id.as_str().strip_prefix(prefix))?;
         Some(Self(format!("session:{session}")))
     }
 
     /// Returns the area of a version as XTDB has it.
-    pub fn from_value(value: &Value) -> Option<Self> {
+    pub(crate) fn from_value(value: &Value) -> Option<Self> {
         let id = ObjectId::new(value["xt/id"].as_str()?);
         let kind = value["type"].as_str()?.parse().ok()?;
         let source = Source::from_value(value["source"].clone()).ok();
@@ -128,12 +133,12 @@ impl Area {
     }
 
     /// True for the area of a session.
-    pub fn is_of_a_session(&self) -> bool {
+    pub(crate) fn is_of_a_session(&self) -> bool {
         self.0.starts_with("session:")
     }
 
     /// The ID of its document.
-    pub fn id(&self) -> ObjectId {
+    pub(crate) fn id(&self) -> ObjectId {
         ObjectId::new(format!("changes:{}", self.0))
     }
 }

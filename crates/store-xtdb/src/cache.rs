@@ -43,7 +43,7 @@ pub(crate) struct Head {
 
 impl Head {
     /// This version's document in XTDB.
-    pub fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Value {
         self.form.value(&self.version.document)
     }
 }
@@ -77,25 +77,25 @@ impl Default for Cache {
 }
 
 impl Cache {
-    pub fn head(&mut self, id: &ObjectId) -> Option<Head> {
+    pub(crate) fn head(&mut self, id: &ObjectId) -> Option<Head> {
         self.heads.get(id).cloned()
     }
 
     /// The remembered document of exactly this version, if any.
-    pub fn at(&mut self, id: &ObjectId, place: Coordinates) -> Option<Head> {
+    pub(crate) fn at(&mut self, id: &ObjectId, place: Coordinates) -> Option<Head> {
         let head = self.heads.get(id)?;
         let same = head.version.tx_id == place.tx.id && head.version.valid_time == place.valid_time;
         same.then(|| head.clone())
     }
 
     /// A version of a chat or session that later versions may be based on.
-    pub fn grown(&self, id: &ObjectId) -> Option<Arc<Version>> {
+    pub(crate) fn grown(&self, id: &ObjectId) -> Option<Arc<Version>> {
         let head = self.heads.peek(id).map(|head| &head.version);
         head.or_else(|| self.grown.iter().find(|version| version.document.id() == id)).map(Arc::clone)
     }
 
     /// Remembers a version of a chat or session, unless one with a later valid time is known.
-    pub fn grow(&mut self, version: Arc<Version>) {
+    pub(crate) fn grow(&mut self, version: Arc<Version>) {
         let order = |version: &Version| (version.valid_time, version.tx_id);
         let id = version.document.id();
         let is_content = version.document.object_type().is_content();
@@ -109,7 +109,7 @@ impl Cache {
         }
     }
 
-    pub fn keep(&mut self, head: Head) {
+    pub(crate) fn keep(&mut self, head: Head) {
         self.bytes += head.bytes;
         if let Some(before) = self.heads.put(head.version.document.id().clone(), head) {
             self.bytes -= before.bytes;
@@ -120,7 +120,7 @@ impl Cache {
         }
     }
 
-    pub fn forget(&mut self, id: &ObjectId) {
+    pub(crate) fn forget(&mut self, id: &ObjectId) {
         if let Some(head) = self.heads.pop(id) {
             self.bytes -= head.bytes;
             self.grow(head.version);
@@ -128,24 +128,24 @@ impl Cache {
     }
 
     /// Forgets all documents, because it is not known which ones have changed.
-    pub fn forget_all(&mut self) {
+    pub(crate) fn forget_all(&mut self) {
         self.heads.clear();
         self.bytes = 0;
     }
 
     /// Forgets all documents, also those that later versions may be based on, because their owner has erased some.
-    pub fn forget_erased(&mut self) {
+    pub(crate) fn forget_erased(&mut self) {
         self.forget_all();
         self.grown.clear();
         self.firsts.clear();
     }
 
     /// The object behind an ID hash. `None` if that is not known yet, `Some(None)` if it is not one of our objects.
-    pub fn name(&self, hash: &str) -> Option<Option<ObjectId>> {
+    pub(crate) fn name(&self, hash: &str) -> Option<Option<ObjectId>> {
         self.names.get(hash).cloned()
     }
 
-    pub fn learn(&mut self, hash: String, id: Option<ObjectId>) {
+    pub(crate) fn learn(&mut self, hash: String, id: Option<ObjectId>) {
         if self.names.len() >= MOST_NAMES {
             self.names.clear();
         }
@@ -154,7 +154,7 @@ impl Cache {
 
     /// True if a hash is that of this ID, as far as can be told: no other ID has had it, and the ID no other hash. After a
     /// contradiction neither is believed.
-    pub fn is_hash_of(&mut self, hash: &str, id: &ObjectId) -> bool {
+    pub(crate) fn is_hash_of(&mut self, hash: &str, id: &ObjectId) -> bool {
         let known = self.hashes.get(hash);
         let is_of_another = known.is_some_and(|known| known != id);
         let has_another = self.hash_of.get(id).is_some_and(|known| known != hash);
@@ -177,11 +177,11 @@ impl Cache {
     }
 
     /// An object's first transaction and its position in it. These never change.
-    pub fn first(&self, id: &ObjectId) -> Option<First> {
+    pub(crate) fn first(&self, id: &ObjectId) -> Option<First> {
         self.firsts.get(id).copied()
     }
 
-    pub fn learn_first(&mut self, id: ObjectId, first: First) {
+    pub(crate) fn learn_first(&mut self, id: ObjectId, first: First) {
         if self.firsts.len() >= MOST_NAMES {
             self.firsts.clear();
         }

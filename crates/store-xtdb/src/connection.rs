@@ -33,7 +33,7 @@ impl NodeAddress {
     /// # Errors
     /// `INVALID_ARGUMENT` for anything but `http://host` and `https://host` with a port, a path, a user name and a password.
     /// The message has nothing of the URL, because it can't be told what in it is secret.
-    pub fn new(url: &str) -> Result<Self> {
+    pub(crate) fn new(url: &str) -> Result<Self> {
         let wrong = |why: &str| {
             StoreError::Invalid(format!(
                 "a URL is not that of an XTDB node, which is written http://host:port or \
@@ -56,12 +56,12 @@ impl NodeAddress {
     }
 
     /// The URL for messages: without user name and password.
-    pub fn shown(&self) -> &str {
+    pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
 
     /// True if the node is reached through TLS.
-    pub fn is_secure(&self) -> bool {
+    pub(crate) fn is_secure(&self) -> bool {
         self.shown.starts_with("https:")
     }
 }
@@ -143,7 +143,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE` if the machine has no certificates that can be read.
-    pub fn new(connect_timeout: Duration, is_secure: bool) -> Result<Self> {
+    pub(crate) fn new(connect_timeout: Duration, is_secure: bool) -> Result<Self> {
         let failed = |e: &dyn Error| StoreError::Unavailable(format!("the HTTP client can't be built: {e}"));
         let tls = tls(is_secure).map_err(|e| failed(&*e))?;
         let client = reqwest::Client::builder()
@@ -159,7 +159,7 @@ impl HttpClient {
     }
 
     /// Sends a request, and returns once the answer begins.
-    pub async fn send(
+    pub(crate) async fn send(
         &self,
         base: &NodeAddress,
         head: &RequestHead<'_>,
@@ -197,17 +197,17 @@ fn tls(is_secure: bool) -> std::result::Result<ClientConfig, Box<dyn Error>> {
 pub(crate) struct Response(reqwest::Response);
 
 impl Response {
-    pub fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         self.0.status()
     }
 
     /// The next piece of the body; `None` at its end.
-    pub async fn chunk(&mut self) -> std::result::Result<Option<impl Deref<Target = [u8]>>, Failure> {
+    pub(crate) async fn chunk(&mut self) -> std::result::Result<Option<impl Deref<Target = [u8]>>, Failure> {
         self.0.chunk().await.map_err(|e| Failure::of(&e))
     }
 
     /// The whole body, unless it is longer than that of any database.
-    pub async fn text(mut self) -> std::result::Result<String, Failure> {
+    pub(crate) async fn text(mut self) -> std::result::Result<String, Failure> {
         if self.0.content_length().is_some_and(|told| told > MOST_BYTES as u64) {
             return Err(Failure::Long);
         }

@@ -21,7 +21,7 @@ pub(crate) enum Edn {
 
 impl Edn {
     /// Reads one value. `None` if the text is not EDN, or has more levels than any answer of XTDB.
-    pub fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let mut reader = EdnReader { text, at: 0, depth: 0 };
         let value = reader.value()?;
         reader.skip();
@@ -29,23 +29,23 @@ impl Edn {
     }
 
     /// A map's value for a keyword.
-    pub fn get(&self, name: &str) -> Option<&Self> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         let Self::Map(entries) = self else { return None };
         entries.iter().find(|(key, _)| matches!(key, Self::Keyword(k) if k == name)).map(|(_, value)| value)
     }
 
     /// The elements of a list, vector or set.
-    pub fn items(&self) -> Option<&[Self]> {
+    pub(crate) fn items(&self) -> Option<&[Self]> {
         if let Self::List(items) = self { Some(items) } else { None }
     }
 
     /// A non-negative whole number.
-    pub fn number(&self) -> Option<u64> {
+    pub(crate) fn number(&self) -> Option<u64> {
         if let Self::Atom(text) = self { text.parse().ok() } else { None }
     }
 
     /// A moment: `#inst "…"`.
-    pub fn time(&self) -> Option<Timestamp> {
+    pub(crate) fn time(&self) -> Option<Timestamp> {
         match self {
             Self::Tagged(tag, value) if tag == "inst" => match &**value {
                 Self::Text(text) => text.replace("-00:00", "Z").parse().ok(),

@@ -45,40 +45,44 @@ pub(crate) struct Erasures {
 }
 
 impl Erasures {
-    pub fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self { notice: None, all: Record::default(), seen: Instant::now() }
     }
 
     /// The notice's document.
-    pub fn value(&self) -> Option<&Value> {
+    pub(crate) fn value(&self) -> Option<&Value> {
         self.notice.as_ref()
     }
 
     /// Returns all erased texts and objects.
-    pub fn all(&self) -> &Record {
+    pub(crate) fn all(&self) -> &Record {
         &self.all
     }
 
     /// The version without the erased texts; `None` if it has none of them.
-    pub fn taken_out_of(&self, document: &Document, valid_time: Option<Timestamp>) -> Option<Document> {
+    pub(crate) fn taken_out_of(
+        &self,
+        document: &Document,
+        valid_time: Option<Timestamp>,
+    ) -> Option<Document> {
         let until = self.all.objects.get(document.id());
         let whole = until.is_some_and(|until| valid_time.is_some_and(|time| time <= *until));
         self.all.gone.taken_out_of(document, whole)
     }
 
     /// The number of the last record.
-    pub fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.notice.as_ref().and_then(|notice| notice["number"].as_u64()).unwrap_or(0)
     }
 
     /// The next notice: with this number of the last record, for a client that erases.
-    pub fn next(&self, number: u64, erasing: Option<&str>) -> Value {
+    pub(crate) fn next(&self, number: u64, erasing: Option<&str>) -> Value {
         let step = self.notice.as_ref().and_then(|notice| notice["step"].as_u64()).unwrap_or(0) + 1;
         json!({ "xt/id": ERASURES, "number": number, "step": step, "erasing": erasing })
     }
 
     /// The name of the client that erases.
-    pub fn erasing(&self) -> Option<&str> {
+    pub(crate) fn erasing(&self) -> Option<&str> {
         self.notice.as_ref()?["erasing"].as_str()
     }
 }

@@ -59,28 +59,28 @@ pub(crate) struct StoredForm {
 
 impl StoredForm {
     /// The mark of a version that the owner erased.
-    pub fn mark(&self) -> Option<&Mark> {
+    pub(crate) fn mark(&self) -> Option<&Mark> {
         self.mark.as_ref()
     }
 
     /// The same form, with this mark.
-    pub fn marked(self, document: &Document, mark: Mark) -> Self {
+    pub(crate) fn marked(self, document: &Document, mark: Mark) -> Self {
         let mut value = self.value(document);
         value[ERASED] = serde_json::to_string(&mark).unwrap_or_default().into();
         Self { value: Some(Arc::new(value)), mark: Some(mark), ..self }
     }
 
     /// The form of a version whose document in XTDB is this.
-    pub fn stored_as(self, value: Value, mark: Option<Mark>) -> Self {
+    pub(crate) fn stored_as(self, value: Value, mark: Option<Mark>) -> Self {
         Self { value: Some(Arc::new(value)), mark, ..self }
     }
 
-    pub fn whole(document: &Document) -> Self {
+    pub(crate) fn whole(document: &Document) -> Self {
         Self { since: None, whole: document_length(document), patches: 0, value: None, mark: None }
     }
 
     /// The document in XTDB of a version with this form.
-    pub fn value(&self, document: &Document) -> Value {
+    pub(crate) fn value(&self, document: &Document) -> Value {
         match &self.value {
             Some(value) => (**value).clone(),
             None => Value::Object(document.to_json()),
@@ -88,7 +88,7 @@ impl StoredForm {
     }
 
     /// The form of a version that follows one with this form and this valid time.
-    pub fn next(&self, before: &Document, from: Timestamp, document: &Document) -> Self {
+    pub(crate) fn next(&self, before: &Document, from: Timestamp, document: &Document) -> Self {
         let Some(operations) = between(before, document) else { return Self::whole(document) };
         let since = self.since.unwrap_or(from);
         let mut change = PatchMark {
@@ -161,17 +161,17 @@ pub(crate) struct Changed {
 
 impl Changed {
     /// The content hash of the version that was changed.
-    pub fn of(&self) -> Digest {
+    pub(crate) fn of(&self) -> Digest {
         self.change.of
     }
 
     /// The valid time of the last whole document before it.
-    pub fn since(&self) -> Timestamp {
+    pub(crate) fn since(&self) -> Timestamp {
         self.change.since
     }
 
     /// The version, built from the one that was changed.
-    pub fn resolve(self, before: Document) -> Result<(Document, StoredForm)> {
+    pub(crate) fn resolve(self, before: Document) -> Result<(Document, StoredForm)> {
         let damaged = |what: String| StoreError::Corrupt(format!("a version of {} {what}", self.id));
         let fits = *before.id() == self.id && before.content_hash() == self.change.of;
         let document = patch::apply(before, [&self.change.operations])?;
@@ -190,7 +190,7 @@ impl Changed {
     }
 
     /// The error for a change whose base version is missing.
-    pub fn lost(&self) -> StoreError {
+    pub(crate) fn lost(&self) -> StoreError {
         StoreError::Corrupt(format!(
             "a version of {} is the change of one with the hash {}, which XTDB does not have",
             self.id, self.change.of
@@ -200,7 +200,7 @@ impl Changed {
 
 impl Given {
     /// Reads a document of XTDB.
-    pub fn read(mut value: Value) -> Result<Self> {
+    pub(crate) fn read(mut value: Value) -> Result<Self> {
         let stored = (value.get(PATCH).is_some()).then(|| value.clone());
         let mark = Mark::take(&mut value);
         let Some(text) = value.get(PATCH) else { return document(value).map(Self::Whole) };
@@ -219,7 +219,7 @@ impl Given {
     }
 
     /// The content hash of the version.
-    pub fn hash(&self) -> Digest {
+    pub(crate) fn hash(&self) -> Digest {
         match self {
             Self::Whole(document) => document.content_hash(),
             Self::Changed(changed) => changed.hash,

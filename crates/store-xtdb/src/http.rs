@@ -45,12 +45,12 @@ pub(crate) struct NodeRequest {
 
 impl NodeRequest {
     /// A read of `/_xtdb/{endpoint}`.
-    pub fn get(endpoint: &str, accept: Format) -> Self {
+    pub(crate) fn get(endpoint: &str, accept: Format) -> Self {
         Self { path: format!("/_xtdb/{endpoint}"), separator: '?', accept, body: None }
     }
 
     /// The same with a body.
-    pub fn post(endpoint: &str, accept: Format, format: Format, body: String) -> Self {
+    pub(crate) fn post(endpoint: &str, accept: Format, format: Format, body: String) -> Self {
         Self { body: Some((format, body)), ..Self::get(endpoint, accept) }
     }
 
@@ -60,7 +60,7 @@ impl NodeRequest {
     }
 
     /// Adds a parameter.
-    pub fn with(mut self, name: &str, value: impl std::fmt::Display) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: impl std::fmt::Display) -> Self {
         self.path.push(self.separator);
         self.separator = '&';
         self.path.push_str(name);
@@ -80,13 +80,13 @@ pub(crate) struct NodeAnswer {
 
 impl NodeAnswer {
     /// True if the node answered 404.
-    pub fn is_missing(&self) -> bool {
+    pub(crate) fn is_missing(&self) -> bool {
         self.status == StatusCode::NOT_FOUND
     }
 
     /// True if the node has nothing to answer, which it says with this sentence. A 404 with another one is an answer to a
     /// different question, or the page of a program in between: neither says that the database lacks something.
-    pub fn says(&self, sentence: &str) -> Result<bool> {
+    pub(crate) fn says(&self, sentence: &str) -> Result<bool> {
         if !self.is_missing() {
             return Ok(false);
         }
@@ -99,24 +99,24 @@ impl NodeAnswer {
     }
 
     /// True if the request was about a transaction that the node does not have yet.
-    pub fn is_out_of_sync(&self) -> bool {
+    pub(crate) fn is_out_of_sync(&self) -> bool {
         self.status == StatusCode::BAD_REQUEST && self.body.contains("node-out-of-sync")
     }
 
     /// The answer as JSON.
-    pub fn json(&self) -> Result<Value> {
+    pub(crate) fn json(&self) -> Result<Value> {
         self.success()?;
         serde_json::from_str(&self.body).map_err(|e| self.strange(&e.to_string()))
     }
 
     /// The answer as EDN.
-    pub fn edn(&self) -> Result<Edn> {
+    pub(crate) fn edn(&self) -> Result<Edn> {
         self.success()?;
         Edn::read(&self.body).ok_or_else(|| self.strange("it is not EDN"))
     }
 
     /// An answer that XTDB 1.x does not give.
-    pub fn strange(&self, what: &str) -> StoreError {
+    pub(crate) fn strange(&self, what: &str) -> StoreError {
         StoreError::Unavailable(format!(
             "XTDB 1.x would not answer {} like this ({what}): {}; check the URL and the node's version",
             self.request,
@@ -125,7 +125,7 @@ impl NodeAnswer {
     }
 
     /// Checks that it is one of success.
-    pub fn success(&self) -> Result<()> {
+    pub(crate) fn success(&self) -> Result<()> {
         if self.status.is_success() {
             return Ok(());
         }
@@ -155,7 +155,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    pub fn new(urls: &[String], timeout: Duration, attempts: u32) -> Result<Self> {
+    pub(crate) fn new(urls: &[String], timeout: Duration, attempts: u32) -> Result<Self> {
         if urls.is_empty() {
             let what = "an XTDB store needs the URL of a node, such as http://127.0.0.1:3000";
             return Err(StoreError::Invalid(what.into()));
@@ -167,17 +167,17 @@ impl Nodes {
     }
 
     /// The time limit of one request.
-    pub fn timeout(&self) -> Duration {
+    pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
 
     /// The URL that the next request goes to first.
-    pub fn current(&self) -> &str {
+    pub(crate) fn current(&self) -> &str {
         self.base(self.current.load(Ordering::Relaxed)).shown()
     }
 
     /// All URLs, for messages.
-    pub fn all(&self) -> String {
+    pub(crate) fn all(&self) -> String {
         self.bases.iter().map(NodeAddress::shown).collect::<Vec<_>>().join(", ")
     }
 
@@ -201,7 +201,7 @@ impl Nodes {
 
     /// Sends a request until a node answers it. After a failure it goes to the next node.
     #[tracing::instrument(name = "xtdb_request", level = "debug", skip_all, fields(path = %request.path))]
-    pub async fn send(&self, request: &NodeRequest) -> Result<NodeAnswer> {
+    pub(crate) async fn send(&self, request: &NodeRequest) -> Result<NodeAnswer> {
         let deadline = Instant::now() + self.timeout * 2;
         let mut cause = String::new();
         for attempt in 0..self.attempts() {
@@ -227,7 +227,7 @@ impl Nodes {
     }
 
     /// The error for an answer that does not fit the request.
-    pub fn foreign(&self, asked: &str) -> StoreError {
+    pub(crate) fn foreign(&self, asked: &str) -> StoreError {
         StoreError::Unavailable(format!(
             "XTDB at {} was asked about {asked} and answered about something else; check what stands between",
             self.current()
@@ -236,7 +236,7 @@ impl Nodes {
 
     /// Reads a JSON array element by element, in bounded memory. `false` ends it early. After a failure the next node is asked
     /// for what `request` says then: for the rest, or for everything once more.
-    pub async fn each(
+    pub(crate) async fn each(
         &self,
         request: impl Fn() -> NodeRequest,
         mut row: impl FnMut(Value) -> Result<bool>,

@@ -16,6 +16,7 @@
 //! A transaction that writes one object several times becomes several transactions in XTDB, which keeps only the last put
 //! per ID in each. They are applied in order. If the client ends between two of them, only the first ones have been
 //! applied; [`QueuedStore`] completes them.
+#![warn(unreachable_pub)]
 
 use std::collections::BTreeMap;
 use std::fmt;

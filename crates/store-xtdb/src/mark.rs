@@ -27,7 +27,7 @@ pub(crate) struct Mark {
 
 impl Mark {
     /// The mark of a document of XTDB, which is removed from it together with whatever else is not the version's own.
-    pub fn take(value: &mut Value) -> Option<Self> {
+    pub(crate) fn take(value: &mut Value) -> Option<Self> {
         let map = value.as_object_mut()?;
         map.remove(KEPT);
         serde_json::from_str(map.remove(ERASED)?.as_str()?).ok()

@@ -34,11 +34,11 @@ pub(super) struct BeforeWrite {
 }
 
 impl BeforeWrite {
-    pub fn new(head: Option<Head>, is_guess: bool) -> Self {
+    pub(crate) fn new(head: Option<Head>, is_guess: bool) -> Self {
         Self { head, is_guess, earlier: Vec::new(), last_before: Vec::new() }
     }
 
-    pub fn latest(&self) -> Option<&Arc<Version>> {
+    pub(crate) fn latest(&self) -> Option<&Arc<Version>> {
         self.head.as_ref().map(|head| &head.version)
     }
 
@@ -47,20 +47,20 @@ impl BeforeWrite {
         self.head.as_ref().map(Head::value)
     }
 
-    pub fn tx(&self) -> Option<TxId> {
+    pub(crate) fn tx(&self) -> Option<TxId> {
         self.latest().map(|version| version.tx_id)
     }
 
-    pub fn place(&self) -> Option<(TxId, Timestamp)> {
+    pub(crate) fn place(&self) -> Option<(TxId, Timestamp)> {
         self.latest().map(|version| (version.tx_id, version.valid_time))
     }
 
-    pub fn add_earlier(&mut self, at: Timestamp, head: Option<Head>) {
+    pub(crate) fn add_earlier(&mut self, at: Timestamp, head: Option<Head>) {
         self.earlier.push((at, head));
     }
 
     /// Notes that after this time only the latest version follows.
-    pub fn add_last_before(&mut self, at: Timestamp) {
+    pub(crate) fn add_last_before(&mut self, at: Timestamp) {
         self.last_before.push(at);
     }
 

@@ -47,7 +47,7 @@ pub(crate) struct Tx {
 
 impl Tx {
     /// From a map with `:xtdb.api/tx-id` and `:xtdb.api/tx-time`.
-    pub fn from_edn(map: &Edn) -> Option<Self> {
+    pub(crate) fn from_edn(map: &Edn) -> Option<Self> {
         let id = map.get("xtdb.api/tx-id")?.number()?;
         let time = map.get("xtdb.api/tx-time")?.time()?;
         Some(Self { id: number(id), time })
@@ -65,7 +65,7 @@ pub(crate) struct Coordinates {
 
 impl Coordinates {
     /// From an answer of `entity-tx` or a row of a history.
-    pub fn from_edn(map: &Edn) -> Option<Self> {
+    pub(crate) fn from_edn(map: &Edn) -> Option<Self> {
         let is_deletion = match map.get("xtdb.api/content-hash") {
             Some(Edn::Tagged(_, hash)) => {
                 matches!(&**hash, Edn::Text(hash) if hash.bytes().all(|b| b == b'0'))
@@ -146,12 +146,12 @@ pub(crate) struct Ops(Vec<String>);
 
 impl Ops {
     /// A condition: the object has this document (or none) at the valid time. Otherwise the transaction has no effect.
-    pub fn matches(&mut self, id: &ObjectId, document: Option<&Value>, at: &str) {
+    pub(crate) fn matches(&mut self, id: &ObjectId, document: Option<&Value>, at: &str) {
         self.0.push(json!(["match", id, document, at]).to_string());
     }
 
     /// The document is valid from this time on. Returns the operation's length in bytes.
-    pub fn put(&mut self, document: &Value, from: Option<Timestamp>) -> usize {
+    pub(crate) fn put(&mut self, document: &Value, from: Option<Timestamp>) -> usize {
         let op = match from {
             Some(time) => json!(["put", document, time]).to_string(),
             None => json!(["put", document]).to_string(),
@@ -162,12 +162,12 @@ impl Ops {
     }
 
     /// All versions of the object and their documents go.
-    pub fn evict(&mut self, id: &ObjectId) {
+    pub(crate) fn evict(&mut self, id: &ObjectId) {
         self.0.push(json!(["evict", id]).to_string());
     }
 
     /// The body of a submission; matches come first, because they see the puts before them.
-    pub fn body(mut self) -> String {
+    pub(crate) fn body(mut self) -> String {
         self.0.sort_by_key(|op| !op.starts_with("[\"match\""));
         format!("{{\"tx-ops\":[{}]}}", self.0.join(","))
     }
@@ -194,7 +194,7 @@ impl Default for Rows {
 
 impl Rows {
     /// An array of at most this many bytes.
-    pub fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         let (pending, has_begun, depth, in_text, escaped, scanned) = (Vec::new(), false, 0, false, false, 0);
         Self { left: most, pending, has_begun, depth, in_text, escaped, scanned }
     }
@@ -203,7 +203,7 @@ impl Rows {
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE` for anything but an array of arrays and objects, and for one that is too long.
-    pub fn feed(&mut self, piece: &[u8]) -> Result<Vec<Value>> {
+    pub(crate) fn feed(&mut self, piece: &[u8]) -> Result<Vec<Value>> {
         let strange =
             |what: &str| StoreError::Unavailable(format!("XTDB would not answer like this: {what}"));
         self.left = self.left.checked_sub(piece.len()).ok_or_else(|| strange("a list without an end"))?;
@@ -257,7 +257,7 @@ impl Rows {
     }
 
     /// True if the array has begun and ended.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.has_begun && self.depth == 0 && !self.in_text
     }
 }

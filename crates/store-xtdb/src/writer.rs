@@ -29,7 +29,7 @@ pub(crate) struct NodeWriter {
 
 impl NodeWriter {
     /// A writer with this name, or with a new one if `None`.
-    pub fn new(name: Option<String>) -> Result<Self> {
+    pub(crate) fn new(name: Option<String>) -> Result<Self> {
         let is_known = name.is_none();
         let name = name.map_or_else(random_name, Ok)?;
         Ok(Self {
@@ -44,17 +44,17 @@ impl NodeWriter {
     }
 
     /// Has the next marks carry the name of a run.
-    pub fn set_run(&mut self, run: Option<String>) {
+    pub(crate) fn set_run(&mut self, run: Option<String>) {
         self.run = run;
     }
 
     /// The number of the mark; `None` before the first one.
-    pub fn number(&self) -> Option<u64> {
+    pub(crate) fn number(&self) -> Option<u64> {
         self.mark.as_ref().and_then(|mark| mark["number"].as_u64())
     }
 
     /// Tells the next transaction's changes from those of others.
-    pub fn lister(&self) -> Lister<'_> {
+    pub(crate) fn lister(&self) -> Lister<'_> {
         Lister { by: &self.id, run: self.run.as_deref(), number: self.next }
     }
 }

@@ -6,6 +6,7 @@
 //! - A write that was acknowledged is durable against a killed process and readable at once.
 //! - Transaction numbers rise strictly, and transaction times never fall, whatever the clock does.
 //! - Appending to a growing document costs as much as the change; reading gives the whole document.
+#![warn(unreachable_pub)]
 
 use std::collections::BTreeMap;
 

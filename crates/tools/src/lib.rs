@@ -18,6 +18,7 @@
 //! let call = AgentCall::of("Read", args.as_object().unwrap()).unwrap();
 //! assert_eq!((call.tool, call.reads.as_deref()), ("read", Some("/src/a.ts")));
 //! ```
+#![warn(unreachable_pub)]
 
 mod arguments;
 mod call;

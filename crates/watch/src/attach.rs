@@ -44,7 +44,7 @@ const ATTEMPTS: usize = 8;
 
 impl Attachments {
     /// Without `native` everything is polled.
-    pub fn new(listener: Arc<Listener>, native: Option<Box<dyn Native>>) -> Self {
+    pub(crate) fn new(listener: Arc<Listener>, native: Option<Box<dyn Native>>) -> Self {
         Self {
             listener,
             native,
@@ -56,7 +56,7 @@ impl Attachments {
     }
 
     /// Tracks a path, and attaches what that needs. The path itself is not reported.
-    pub fn track(&mut self, path: &Utf8Path) -> (Option<Presence>, Report) {
+    pub(crate) fn track(&mut self, path: &Utf8Path) -> (Option<Presence>, Report) {
         let mut report = Report::default();
         let Some(parent) = path.parent() else { return (None, report) };
         let (added, presence) = {
@@ -81,7 +81,7 @@ impl Attachments {
     }
 
     /// Untracks a path, and lets go of what only it needed.
-    pub fn untrack(&mut self, path: &Utf8Path) -> Report {
+    pub(crate) fn untrack(&mut self, path: &Utf8Path) -> Report {
         let mut report = Report::default();
         let Removed { directories, remaining } = self.listener.plan().untrack(path);
         self.polls.remove(path);
@@ -94,7 +94,11 @@ impl Attachments {
     }
 
     /// Looks at directories again, and at the ones below them if the cause requires it.
-    pub fn look_at<'a>(&mut self, causes: impl Iterator<Item = (&'a Utf8Path, Cause)>, report: &mut Report) {
+    pub(crate) fn look_at<'a>(
+        &mut self,
+        causes: impl Iterator<Item = (&'a Utf8Path, Cause)>,
+        report: &mut Report,
+    ) {
         let mut covered: Option<(&Utf8Path, Cause)> = None;
         for (directory, cause) in causes {
             if covered.is_some_and(|(above, done)| cause <= done && directory.starts_with(above)) {
@@ -109,23 +113,23 @@ impl Attachments {
     }
 
     /// Attaches everything again: events were lost, so no watch is known to be alive.
-    pub fn renew(&mut self, report: &mut Report) {
+    pub(crate) fn renew(&mut self, report: &mut Report) {
         let directories = self.listener.plan().directories();
         self.look_at(directories.iter().map(|directory| (directory.as_path(), Cause::Lost)), report);
     }
 
     /// Ends all watches; nothing is attached afterwards.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.native = None;
         self.polls = Polls::default();
     }
 
-    pub fn is_polling(&self) -> bool {
+    pub(crate) fn is_polling(&self) -> bool {
         !self.polls.is_empty()
     }
 
     /// Checks polled paths, and tries to watch them instead.
-    pub fn poll(&mut self, report: &mut Report) {
+    pub(crate) fn poll(&mut self, report: &mut Report) {
         let polled = self.listener.plan().polled();
         for directory in polled {
             self.look(&directory, Cause::Check, report);

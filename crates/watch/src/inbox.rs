@@ -72,13 +72,13 @@ const PATIENCE: Option<Duration> = if cfg!(windows) { Some(Duration::from_secs(2
 const MOVES: usize = 1024;
 
 impl Inbox {
-    pub fn new(capacity: usize, settle: Duration) -> Self {
+    pub(crate) fn new(capacity: usize, settle: Duration) -> Self {
         let capacity = capacity.max(1);
         Self { state: Mutex::default(), filled: Condvar::new(), capacity, settle, patience: PATIENCE }
     }
 
     /// A tracked path may have changed. True if it was not waiting before.
-    pub fn changed(&self, path: &Utf8Path, urgency: Urgency) -> bool {
+    pub(crate) fn changed(&self, path: &Utf8Path, urgency: Urgency) -> bool {
         let mut state = self.lock();
         // A rescan that is still to be delivered covers whatever happened before it.
         if state.due.rescan || state.due.changed.contains(path) {
@@ -109,7 +109,7 @@ impl Inbox {
     }
 
     /// A tracked path was renamed; both paths are also reported by [`Inbox::changed`].
-    pub fn moved(&self, from: &Utf8Path, to: &Utf8Path) {
+    pub(crate) fn moved(&self, from: &Utf8Path, to: &Utf8Path) {
         let mut state = self.lock();
         if state.due.moves.len() < MOVES {
             state.due.moves.push((from.to_owned(), to.to_owned()));
@@ -117,7 +117,7 @@ impl Inbox {
     }
 
     /// A directory of the plan needs a look.
-    pub fn directory(&self, path: &Utf8Path, cause: Cause) {
+    pub(crate) fn directory(&self, path: &Utf8Path, cause: Cause) {
         let mut state = self.lock();
         let known = state.due.directories.entry(path.to_owned()).or_insert(cause);
         *known = cause.max(*known);
@@ -126,18 +126,18 @@ impl Inbox {
 
     /// The operating system dropped events. Markers of flushes may be among them; the rescan that follows
     /// covers those flushes.
-    pub fn overflowed(&self) {
+    pub(crate) fn overflowed(&self) {
         self.lock().lose();
         self.filled.notify_one();
     }
 
-    pub fn warn(&self, warning: String) {
+    pub(crate) fn warn(&self, warning: String) {
         self.lock().due.warnings.push(warning);
         self.filled.notify_one();
     }
 
     /// Asks for a poll after `interval`, unless one is planned.
-    pub fn poll_after(&self, interval: Duration) {
+    pub(crate) fn poll_after(&self, interval: Duration) {
         let mut state = self.lock();
         if state.poll_at.is_none() {
             state.poll_at = Some(Instant::now() + interval);
@@ -146,7 +146,7 @@ impl Inbox {
     }
 
     /// Registers a flush whose marker is about to be made.
-    pub fn await_marker(&self, number: u64, flush: Acknowledge) {
+    pub(crate) fn await_marker(&self, number: u64, flush: Acknowledge) {
         let mut state = self.lock();
         if state.closed {
             flush.fail(WatchError::Closed);
@@ -159,7 +159,7 @@ impl Inbox {
     }
 
     /// A marker came through the operating system's queue, and so did everything before it.
-    pub fn marker(&self, number: u64) {
+    pub(crate) fn marker(&self, number: u64) {
         let mut state = self.lock();
         if let Some((_, flush)) = state.pending.remove(&number) {
             state.due.flushes.push(flush);
@@ -168,7 +168,7 @@ impl Inbox {
     }
 
     /// Answers a flush without its marker; `rescan` if changes may not have come through yet.
-    pub fn answer(&self, number: u64, rescan: bool) {
+    pub(crate) fn answer(&self, number: u64, rescan: bool) {
         let mut state = self.lock();
         if let Some((_, flush)) = state.pending.remove(&number) {
             state.due.flushes.push(flush);
@@ -178,7 +178,7 @@ impl Inbox {
     }
 
     /// Answers all flushes by a rescan: their markers will not come.
-    pub fn answer_all(&self) {
+    pub(crate) fn answer_all(&self) {
         let mut state = self.lock();
         if !state.pending.is_empty() {
             state.due.rescan = true;
@@ -188,7 +188,7 @@ impl Inbox {
     }
 
     /// Waits until something is due and takes it; `None` when closed.
-    pub fn take(&self) -> Option<Batch> {
+    pub(crate) fn take(&self) -> Option<Batch> {
         let mut state = self.lock();
         loop {
             if state.closed {
@@ -225,7 +225,7 @@ impl Inbox {
         }
     }
 
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
         let waiting: Vec<_> =
@@ -238,16 +238,16 @@ impl Inbox {
         self.filled.notify_all();
     }
 
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.lock().closed
     }
 
-    pub fn rescans(&self) -> u64 {
+    pub(crate) fn rescans(&self) -> u64 {
         self.lock().rescans
     }
 
     /// More changes than fit in one delivery were found: counted as dropped.
-    pub fn count_rescan(&self) {
+    pub(crate) fn count_rescan(&self) {
         self.lock().rescans += 1;
     }
 
@@ -258,7 +258,7 @@ impl Inbox {
         state.settle_at.is_some() || state.poll_at.is_some()
     }
 
-    pub fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
@@ -298,7 +298,7 @@ impl InboxState {
 
 impl Batch {
     /// The events for the sink, in order. Flushes come last: they wait for the events before them.
-    pub fn into_events(self) -> impl Iterator<Item = Event> {
+    pub(crate) fn into_events(self) -> impl Iterator<Item = Event> {
         let changed = if self.rescan {
             Some(Event::Rescan)
         } else if self.changed.is_empty() {
@@ -313,7 +313,7 @@ impl Batch {
         warnings.chain(moves).chain(changed).chain(self.flushes.into_iter().map(Event::Flush))
     }
 
-    pub fn is_something(&self) -> bool {
+    pub(crate) fn is_something(&self) -> bool {
         !self.changed.is_empty()
             || !self.directories.is_empty()
             || self.lost

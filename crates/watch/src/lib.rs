@@ -19,6 +19,7 @@
 //! Writes through a shared memory map or through another hard link of the file, writes by another machine to a
 //! network file system make no event for the tracked path. Resume reconciles them. A file system that is mounted over a
 //! watched directory is noticed on Linux only.
+#![warn(unreachable_pub)]
 #![warn(missing_docs)]
 
 mod attach;

@@ -28,16 +28,16 @@ pub(crate) struct Markers {
 }
 
 impl Listener {
-    pub fn new(inbox: Inbox, markers: Option<Markers>, touch: Option<Touch>) -> Self {
+    pub(crate) fn new(inbox: Inbox, markers: Option<Markers>, touch: Option<Touch>) -> Self {
         Self { inbox, markers, touch, plan: Mutex::default() }
     }
 
-    pub fn plan(&self) -> MutexGuard<'_, WatchPlan> {
+    pub(crate) fn plan(&self) -> MutexGuard<'_, WatchPlan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Something happened at a path. `cause` is what that means if the path is a directory.
-    pub fn hear(&self, path: &Utf8Path, urgency: Urgency, cause: Option<Cause>) {
+    pub(crate) fn hear(&self, path: &Utf8Path, urgency: Urgency, cause: Option<Cause>) {
         let meaning = self.plan().meaning(path);
         if meaning.tracked && self.inbox.changed(path, urgency) {
             self.touched(path);
@@ -59,7 +59,7 @@ impl Listener {
     }
 
     /// One name became another, after both were heard of alone.
-    pub fn hear_rename(&self, from: &Utf8Path, to: &Utf8Path) {
+    pub(crate) fn hear_rename(&self, from: &Utf8Path, to: &Utf8Path) {
         if self.plan().meaning(from).tracked {
             self.inbox.moved(from, to);
             self.inbox.changed(from, Urgency::Now);
@@ -69,7 +69,7 @@ impl Listener {
 
 impl Markers {
     /// True if their directory is among these, or below one of them.
-    pub fn are_touched_by(&self, directories: &BTreeMap<Utf8PathBuf, Cause>) -> bool {
+    pub(crate) fn are_touched_by(&self, directories: &BTreeMap<Utf8PathBuf, Cause>) -> bool {
         self.directory.ancestors().any(|directory| directories.contains_key(directory))
     }
 

@@ -44,7 +44,7 @@ struct Due {
 }
 
 impl Member {
-    pub fn new(number: u64, capacity: usize, sink: Box<dyn Sink>) -> Self {
+    pub(crate) fn new(number: u64, capacity: usize, sink: Box<dyn Sink>) -> Self {
         Self {
             number,
             capacity: capacity.max(1),
@@ -58,11 +58,11 @@ impl Member {
         }
     }
 
-    pub fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    pub fn touch(&self, path: &Utf8Path) {
+    pub(crate) fn touch(&self, path: &Utf8Path) {
         if let Some(touch) = self.touch.as_ref().filter(|_| !self.is_closed()) {
             touch(path);
         }
@@ -70,7 +70,12 @@ impl Member {
 
     /// Adds to its waiting events, and has a thread deliver them. `is_alone`: no other member waits meanwhile, so this
     /// thread does it: a change that comes right before a model call must not wait for another thread.
-    pub fn push(self: &Arc<Self>, workers: &Arc<Workers>, is_alone: bool, add: impl FnOnce(&mut Batch)) {
+    pub(crate) fn push(
+        self: &Arc<Self>,
+        workers: &Arc<Workers>,
+        is_alone: bool,
+        add: impl FnOnce(&mut Batch),
+    ) {
         let starts = {
             let mut due = locked(&self.due);
             add(&mut due.batch);
@@ -119,24 +124,24 @@ impl Member {
         due.is_waiting
     }
 
-    pub fn tracks(&self, path: &Utf8Path) {
+    pub(crate) fn tracks(&self, path: &Utf8Path) {
         locked(&self.tracked).insert(path.to_owned());
     }
 
     /// True if it tracked the path.
-    pub fn lets_go(&self, path: &Utf8Path) -> bool {
+    pub(crate) fn lets_go(&self, path: &Utf8Path) -> bool {
         locked(&self.tracked).remove(path)
     }
 
-    pub fn lets_all_go(&self) -> HashSet<Utf8PathBuf> {
+    pub(crate) fn lets_all_go(&self) -> HashSet<Utf8PathBuf> {
         std::mem::take(&mut locked(&self.tracked))
     }
 
-    pub fn tracked(&self) -> usize {
+    pub(crate) fn tracked(&self) -> usize {
         locked(&self.tracked).len()
     }
 
-    pub fn rescans(&self) -> u64 {
+    pub(crate) fn rescans(&self) -> u64 {
         self.rescans.load(Ordering::Relaxed)
     }
 
@@ -145,7 +150,7 @@ impl Member {
     }
 
     /// It gets no more events. Waits for a delivery in progress, unless that delivery closes it.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         let left = {
             let mut due = locked(&self.due);
             self.is_closed.store(true, Ordering::Release);
@@ -198,7 +203,7 @@ impl Workers {
     }
 
     /// The threads end once nothing is left to do.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         locked(&self.state).has_ended = true;
         self.filled.notify_all();
     }

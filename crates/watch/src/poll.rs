@@ -33,12 +33,12 @@ struct PollStamp {
 const CLOCK: Duration = Duration::from_secs(2);
 
 impl Polls {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.directories.is_empty()
     }
 
     /// Starts to poll a directory with these tracked files, unless it is polled already.
-    pub fn start(&mut self, directory: &Utf8Path, tracked: &[Utf8PathBuf]) {
+    pub(crate) fn start(&mut self, directory: &Utf8Path, tracked: &[Utf8PathBuf]) {
         if !self.directories.contains_key(directory) {
             let seen =
                 tracked.iter().filter_map(|path| Some((path.file_name()?.into(), look(path)))).collect();
@@ -46,12 +46,12 @@ impl Polls {
         }
     }
 
-    pub fn stop(&mut self, directory: &Utf8Path) {
+    pub(crate) fn stop(&mut self, directory: &Utf8Path) {
         self.directories.remove(directory);
     }
 
     /// A file of a directory became tracked.
-    pub fn add(&mut self, path: &Utf8Path) {
+    pub(crate) fn add(&mut self, path: &Utf8Path) {
         if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
             && let Some(seen) = self.directories.get_mut(parent)
         {
@@ -60,7 +60,7 @@ impl Polls {
     }
 
     /// A file of a directory is no longer tracked.
-    pub fn remove(&mut self, path: &Utf8Path) {
+    pub(crate) fn remove(&mut self, path: &Utf8Path) {
         if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
             && let Some(seen) = self.directories.get_mut(parent)
         {
@@ -69,7 +69,7 @@ impl Polls {
     }
 
     /// Looks at a directory's files again and returns those that may have changed.
-    pub fn changed(&mut self, directory: &Utf8Path) -> Vec<Utf8PathBuf> {
+    pub(crate) fn changed(&mut self, directory: &Utf8Path) -> Vec<Utf8PathBuf> {
         let Some(seen) = self.directories.get_mut(directory) else { return Vec::new() };
         let mut changed = Vec::new();
         for (name, before) in seen {

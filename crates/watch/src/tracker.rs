@@ -309,11 +309,11 @@ pub(crate) struct Outlet<S> {
 }
 
 impl<S: Sink> Outlet<S> {
-    pub fn new(sink: S) -> Self {
+    pub(crate) fn new(sink: S) -> Self {
         Self { sink, failed: false }
     }
 
-    pub fn deliver(&mut self, event: Event) {
+    pub(crate) fn deliver(&mut self, event: Event) {
         self.try_deliver(event);
         // The state of the sink is unknown. Try only once, because it may panic again.
         if std::mem::take(&mut self.failed) {

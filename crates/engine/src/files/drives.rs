@@ -13,7 +13,7 @@ use context_store::StoreError;
 
 /// The drives on which a session's files were seen.
 #[derive(Default)]
-pub struct Drives(Mutex<Known>);
+pub(crate) struct Drives(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
@@ -36,12 +36,12 @@ struct Folder {
 
 impl Drives {
     /// The device on which a file's folder was when this process looked there; `None` if it never found it.
-    pub fn device_of_parent(&self, path: &Utf8Path) -> Option<u64> {
+    pub(crate) fn device_of_parent(&self, path: &Utf8Path) -> Option<u64> {
         self.known().folders.get(path.parent()?).map(|folder| folder.device)
     }
 
     /// Notes on which device a file's folder is, before anybody looks for the file. An earlier note stays.
-    pub fn look_at(&self, path: &Utf8Path) {
+    pub(crate) fn look_at(&self, path: &Utf8Path) {
         let Some(parent) = path.parent() else { return };
         if self.known().folders.contains_key(parent) {
             return;
@@ -52,7 +52,7 @@ impl Drives {
     }
 
     /// Notes on which drive a file is that was just read. Takes one look at its folder if another file of it was read before.
-    pub fn saw(&self, path: &Utf8Path) {
+    pub(crate) fn saw(&self, path: &Utf8Path) {
         let Some(parent) = path.parent() else { return };
         let Some(device) = context_platform::device(parent.as_std_path()) else { return };
         let folder = Folder { device, had_file: true };
@@ -80,7 +80,7 @@ impl Drives {
     }
 
     /// True if a file that is not there may be on a drive that is not mounted now.
-    pub fn is_away(&self, path: &Utf8Path) -> bool {
+    pub(crate) fn is_away(&self, path: &Utf8Path) -> bool {
         let known = self.known();
         let is_elsewhere = |parent: &Utf8Path| {
             let seen = known.folders.get(parent).filter(|folder| folder.had_file);
@@ -94,7 +94,7 @@ impl Drives {
     ///
     /// # Errors
     /// Errors of the store.
-    pub async fn read(&self, client: &Client) -> Result<()> {
+    pub(crate) async fn read(&self, client: &Client) -> Result<()> {
         if self.known().is_read {
             return Ok(());
         }
@@ -111,7 +111,7 @@ impl Drives {
     ///
     /// # Errors
     /// Errors of the store, except `STORE_FULL`.
-    pub async fn save(&self, client: &Client) -> Result<()> {
+    pub(crate) async fn save(&self, client: &Client) -> Result<()> {
         if !self.known().is_unsaved {
             return Ok(());
         }

@@ -32,7 +32,7 @@ pub struct IndexResult {
 
 /// The way in which an observed file enters the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileEntry {
+pub(crate) enum FileEntry {
     /// The agent read it: pool and active set.
     Read,
     /// The agent wrote it: pool; an active one stays active.
@@ -49,7 +49,7 @@ pub enum FileEntry {
 
 /// The purpose of a look at a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadFor {
+pub(crate) enum ReadFor {
     /// Its text: a client reads or writes the file, or has read it before.
     Text,
     /// The hash, to tell whether it has changed: it was only named, so the text of a large file waits until a client reads it.
@@ -58,7 +58,7 @@ pub enum ReadFor {
 
 /// A reader of files: the client's paths, its tracker, and the limits of the text that it keeps.
 #[derive(Clone)]
-pub struct FileReader {
+pub(crate) struct FileReader {
     /// The client whose paths it resolves.
     pub client: Arc<Client>,
     /// The tracking of the files that it reads.
@@ -67,7 +67,7 @@ pub struct FileReader {
 
 impl FileReader {
     /// Reads a file, or classifies the bytes that a tool has read.
-    pub async fn read_at(
+    pub(crate) async fn read_at(
         &self,
         place: Place,
         content: Option<Vec<u8>>,
@@ -86,7 +86,7 @@ impl FileReader {
     }
 
     /// Reads a file on this thread.
-    pub fn read_now(&self, place: Place, need: ReadFor) -> ObservedFile {
+    pub(crate) fn read_now(&self, place: Place, need: ReadFor) -> ObservedFile {
         let since = Since { tx: self.client.newest(), heard: self.tracking.pending_reads().heard() };
         let limit = self.limit(need);
         let state = self.attach(&place).map_or_else(identity, |path| self.read(path, limit));
@@ -126,7 +126,7 @@ impl FileReader {
     }
 
     /// Returns the purpose of a look at a session's file that no client is reading now. `is_known`: the model knows its text.
-    pub fn need(&self, session: &Session, file: &ObjectId, is_known: bool) -> ReadFor {
+    pub(crate) fn need(&self, session: &Session, file: &ObjectId, is_known: bool) -> ReadFor {
         let latest = session.catalog.get(file);
         let was_read =
             latest.is_some_and(|latest| latest.text_units() > self.client.options.named_text_bytes);
@@ -138,7 +138,7 @@ impl FileReader {
     }
 
     /// Returns the maximum number of bytes of text that a look keeps.
-    pub fn limit(&self, need: ReadFor) -> u64 {
+    pub(crate) fn limit(&self, need: ReadFor) -> u64 {
         let most = self.client.options.max_text_bytes;
         if need == ReadFor::Text { most } else { most.min(self.client.options.named_text_bytes) }
     }
@@ -168,7 +168,7 @@ impl FileReader {
     ///
     /// # Errors
     /// `INTERNAL` if a look panicked.
-    pub async fn read_anew<'a>(
+    pub(crate) async fn read_anew<'a>(
         &self,
         session: &Session,
         seen: impl Iterator<Item = &'a mut ObservedFile>,
@@ -201,7 +201,7 @@ fn nearest_directory(path: &Utf8Path) -> Option<&Utf8Path> {
 
 /// Decides the effect of an observation and adds it to a transaction under construction. The catalog must already have the
 /// store's version of the file.
-pub fn prepare(
+pub(crate) fn prepare(
     client: &Client,
     session: &mut Session,
     one: &ObservedFile,
@@ -248,7 +248,7 @@ pub fn prepare(
 }
 
 /// The path of a file as the agent knows it.
-pub fn display_of(client: &Client, session: &Session, id: &ObjectId) -> String {
+pub(crate) fn display_of(client: &Client, session: &Session, id: &ObjectId) -> String {
     let source = session.catalog.get(id).and_then(Meta::file);
     match (session.catalog.display(id), source) {
         (Some(path), _) => path.to_owned(),
@@ -258,7 +258,7 @@ pub fn display_of(client: &Client, session: &Session, id: &ObjectId) -> String {
 }
 
 /// The error for a file that can't be indexed: `IO`, with the path as the agent gave it.
-pub fn refusal(path: &str, state: &FileState) -> EngineError {
+pub(crate) fn refusal(path: &str, state: &FileState) -> EngineError {
     let reason = state.reason().unwrap_or("can't be indexed");
     EngineError::Io { path: path.to_owned(), reason: format!("the file {reason}") }
 }

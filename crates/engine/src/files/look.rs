@@ -11,7 +11,7 @@ use context_model::time::TxId;
 use super::reading::FileState;
 
 /// A look at one file: its place, and its state there.
-pub struct ObservedFile {
+pub(crate) struct ObservedFile {
     /// The file's object.
     pub id: ObjectId,
     /// The file's path as the agent gave it, its binding, and where it is on disk.
@@ -24,7 +24,7 @@ pub struct ObservedFile {
 
 /// The state of knowledge before a look at the disk.
 #[derive(Clone, Copy, Debug)]
-pub struct Since {
+pub(crate) struct Since {
     /// The newest transaction that the client knew.
     pub tx: TxId,
     /// The number of events that its trackers had heard ([`super::pending::PendingReads::heard`]).
@@ -33,22 +33,22 @@ pub struct Since {
 
 impl ObservedFile {
     /// Takes the state at a place, and what was known before this client looked there.
-    pub fn of(place: Place, state: FileState, since: Option<Since>) -> Self {
+    pub(crate) fn of(place: Place, state: FileState, since: Option<Since>) -> Self {
         Self { id: file_id(&place.source), place, state, since }
     }
 
     /// Only the path was seen.
-    pub fn discovered(place: Place) -> Self {
+    pub(crate) fn discovered(place: Place) -> Self {
         Self::of(place, FileState::Discovered, None)
     }
 
     /// True if the file's latest version may show a later state of the disk than this.
-    pub fn is_older_than(&self, latest: &Meta) -> bool {
+    pub(crate) fn is_older_than(&self, latest: &Meta) -> bool {
         self.is_look() && self.since.is_some_and(|since| latest.tx > since.tx)
     }
 
     /// The number of events that this state answers: all, if a caller supplied it, and none if only the path was seen.
-    pub fn answers(&self) -> u64 {
+    pub(crate) fn answers(&self) -> u64 {
         match self.since {
             Some(since) => since.heard,
             None if self.state == FileState::Discovered => 0,
@@ -57,14 +57,14 @@ impl ObservedFile {
     }
 
     /// True if this client has looked at the disk itself.
-    pub fn is_look(&self) -> bool {
+    pub(crate) fn is_look(&self) -> bool {
         matches!(self.place.disk, Disk::At(_)) && self.since.is_some()
     }
 
     /// Makes the version of a text now, which takes as long as reading the file, instead of when it is this client's
     /// turn to write.
     #[must_use]
-    pub fn made(mut self) -> Self {
+    pub(crate) fn made(mut self) -> Self {
         if let FileState::Text(text) = self.state {
             let (hash, source) = (text.hash(), self.place.source.clone());
             self.state = FileState::Made { hash, version: Box::new(Document::text_file(source, text)) };
@@ -73,7 +73,7 @@ impl ObservedFile {
     }
 
     /// The version that it makes, if it makes one.
-    pub fn version(&self) -> Document {
+    pub(crate) fn version(&self) -> Document {
         let source = || self.place.source.clone();
         match &self.state {
             FileState::Made { version, .. } => (**version).clone(),
@@ -84,7 +84,7 @@ impl ObservedFile {
 }
 
 /// The ID of the file object with this binding.
-pub fn file_id(source: &FilesystemSource) -> ObjectId {
+pub(crate) fn file_id(source: &FilesystemSource) -> ObjectId {
     ObjectId::sourced(identity_hash(ObjectType::File, Some(&Source::Filesystem(source.clone()))))
 }
 

@@ -26,14 +26,18 @@ const FILES: usize = 512;
 const BYTES: usize = 4 << 20;
 
 /// Threads that read a list of files.
-pub struct Readers {
+pub(crate) struct Readers {
     portions: mpsc::Receiver<Portion>,
     running: JoinSet<()>,
 }
 
 impl Readers {
     /// Starts reading. `known` has the hashes of known files' bytes; only changed ones will make a version.
-    pub fn start(file_reader: FileReader, paths: Arc<[String]>, known: HashMap<ObjectId, Digest>) -> Self {
+    pub(crate) fn start(
+        file_reader: FileReader,
+        paths: Arc<[String]>,
+        known: HashMap<ObjectId, Digest>,
+    ) -> Self {
         let (sender, portions) = mpsc::channel(2);
         let count = READERS.min(paths.len());
         let reader = Arc::new(ParallelReader {
@@ -55,7 +59,7 @@ impl Readers {
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE` if a thread has died.
-    pub async fn next(&mut self) -> Result<Option<Portion>> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Portion>> {
         if let Some(portion) = self.portions.recv().await {
             return Ok(Some(portion));
         }
@@ -68,7 +72,7 @@ impl Readers {
 
 /// The files that one thread has looked at, each with its path's place in the list.
 #[derive(Default)]
-pub struct Portion {
+pub(crate) struct Portion {
     /// Files that were read.
     pub seen: Vec<(usize, ObservedFile)>,
     /// Files that the list names more than once; each is read once.

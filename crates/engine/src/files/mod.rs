@@ -3,17 +3,17 @@
 //! All waits for a disk here are on threads that may wait. A version goes into a transaction under construction
 //! ([`index::prepare`]); only the notes of stamps ([`stamps::StampNote`]) and of drives ([`drives::Drives`]) are written here.
 
-pub mod drives;
-pub mod index;
-pub mod look;
-pub mod many;
-pub mod observed;
-pub mod pending;
-pub mod reading;
-pub mod reconcile;
-pub mod recorded;
-pub mod stamps;
-pub mod tracking;
+pub(crate) mod drives;
+pub(crate) mod index;
+pub(crate) mod look;
+pub(crate) mod many;
+pub(crate) mod observed;
+pub(crate) mod pending;
+pub(crate) mod reading;
+pub(crate) mod reconcile;
+pub(crate) mod recorded;
+pub(crate) mod stamps;
+pub(crate) mod tracking;
 
 #[cfg(test)]
 mod tests {

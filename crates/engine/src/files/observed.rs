@@ -13,14 +13,14 @@ use context_model::object::Status;
 use context_tools::{Candidate, Certainty};
 use serde_json::{Map, Value};
 
-pub use super::look::{ObservedFile, file_id};
+pub(crate) use super::look::{ObservedFile, file_id};
 
 use super::index::{FileEntry, FileReader, ReadFor, prepare};
 use super::reading::FileState;
 
 /// The files that a tool call shows, as found on disk.
 #[derive(Default)]
-pub struct Observed {
+pub(crate) struct Observed {
     /// The files, and how each enters the session.
     pub files: Vec<(ObservedFile, FileEntry)>,
     /// The evidence in the call's result, as far as it is known.
@@ -34,7 +34,7 @@ pub struct Observed {
 impl FileReader {
     /// Looks at the files that a tool call concerns. Files that can't be looked at are left out: an observation is a by-product
     /// and never makes a tool call fail.
-    pub async fn observe(
+    pub(crate) async fn observe(
         &self,
         tool: &str,
         args: &Map<String, Value>,
@@ -120,7 +120,7 @@ impl FileReader {
 
 impl Observed {
     /// Adds the observed files to a transaction in the making, as [`prepare`] does. Returns the objects of the files.
-    pub fn add(&self, client: &Client, session: &mut Session, work: &mut Work) -> Vec<ObjectId> {
+    pub(crate) fn add(&self, client: &Client, session: &mut Session, work: &mut Work) -> Vec<ObjectId> {
         let mut ids = Vec::with_capacity(self.files.len());
         for (seen, entry) in &self.files {
             let result = prepare(client, session, seen, *entry, work);

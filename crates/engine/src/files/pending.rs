@@ -17,7 +17,7 @@ const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 /// The files that wait to be read, and those that are throttled.
 #[derive(Default)]
-pub struct PendingReads {
+pub(crate) struct PendingReads {
     files: HashMap<Utf8PathBuf, Wait>,
     /// The number of events so far. A look answers the events that were heard before it, and no later one.
     heard: u64,
@@ -27,7 +27,7 @@ pub struct PendingReads {
 
 /// A file that is waiting to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PendingRead {
+pub(crate) struct PendingRead {
     /// The path of the file on disk.
     pub path: Utf8PathBuf,
     heard: u64,
@@ -47,7 +47,7 @@ struct Wait {
 
 impl PendingReads {
     /// An event of a file.
-    pub fn touch(&mut self, path: &Utf8Path, now: Instant) {
+    pub(crate) fn touch(&mut self, path: &Utf8Path, now: Instant) {
         self.heard += 1;
         let wait = self.files.entry(path.to_owned()).or_insert(Wait {
             touched: 0,
@@ -61,22 +61,22 @@ impl PendingReads {
     }
 
     /// Events were lost.
-    pub fn touch_all(&mut self) {
+    pub(crate) fn touch_all(&mut self) {
         self.rescan = true;
     }
 
     /// True if every tracked file must be compared. Asking resets this: the caller takes over the task.
-    pub fn take_rescan(&mut self) -> bool {
+    pub(crate) fn take_rescan(&mut self) -> bool {
         std::mem::take(&mut self.rescan)
     }
 
     /// Returns the number of events so far, for [`PendingReads::seen`].
-    pub fn heard(&self) -> u64 {
+    pub(crate) fn heard(&self) -> u64 {
         self.heard
     }
 
     /// Returns the waiting files that may be read now; with `all`, also the throttled ones.
-    pub fn ready(&self, now: Instant, all: bool) -> Vec<PendingRead> {
+    pub(crate) fn ready(&self, now: Instant, all: bool) -> Vec<PendingRead> {
         let waiting =
             self.files.iter().filter(|(_, wait)| wait.is_waiting() && (all || wait.not_before <= now));
         let mut ready: Vec<PendingRead> =
@@ -86,12 +86,12 @@ impl PendingReads {
     }
 
     /// Returns the time at which the next throttled file may be read.
-    pub fn next(&self) -> Option<Instant> {
+    pub(crate) fn next(&self) -> Option<Instant> {
         self.files.values().filter(|wait| wait.is_waiting()).map(|wait| wait.not_before).min()
     }
 
     /// A file was read and the result is stored. `pause` is the time that its bytes take at the pace.
-    pub fn was_read(&mut self, read: &PendingRead, made_version: bool, pause: Duration, now: Instant) {
+    pub(crate) fn was_read(&mut self, read: &PendingRead, made_version: bool, pause: Duration, now: Instant) {
         let Some(wait) = self.files.get_mut(&read.path) else { return };
         wait.answered = wait.answered.max(read.heard);
         if made_version {
@@ -105,7 +105,7 @@ impl PendingReads {
     }
 
     /// A read or its write failed: the file keeps waiting.
-    pub fn failed(&mut self, read: &PendingRead, now: Instant) {
+    pub(crate) fn failed(&mut self, read: &PendingRead, now: Instant) {
         if let Some(wait) = self.files.get_mut(&read.path) {
             wait.pause = (wait.pause * 2).clamp(FIRST_RETRY, LONGEST_PAUSE);
             wait.not_before = now + wait.pause;
@@ -113,7 +113,7 @@ impl PendingReads {
     }
 
     /// The session has looked at a file itself, after `heard` events: unless one came later, it neither waits nor is throttled.
-    pub fn seen(&mut self, path: &Utf8Path, heard: u64) {
+    pub(crate) fn seen(&mut self, path: &Utf8Path, heard: u64) {
         let Some(wait) = self.files.get_mut(path) else { return };
         wait.answered = wait.answered.max(heard);
         if !wait.is_waiting() {
@@ -122,7 +122,7 @@ impl PendingReads {
     }
 
     /// Forgets the pauses that are over, so that files that changed once are not kept forever.
-    pub fn tidy(&mut self, now: Instant) {
+    pub(crate) fn tidy(&mut self, now: Instant) {
         self.files.retain(|_, wait| wait.is_waiting() || wait.not_before > now);
     }
 }

@@ -10,14 +10,14 @@ use context_model::object::Document;
 use context_platform::{Facts, PathKind};
 
 /// Files above this many bytes are not even hashed: reading them would hold up a turn.
-pub const MAX_HASHED_BYTES: u64 = 256 * 1024 * 1024;
+pub(crate) const MAX_HASHED_BYTES: u64 = 256 * 1024 * 1024;
 
 /// The maximum number of times that a file is read if it changes while it is read.
 const ATTEMPTS: usize = 5;
 
 /// The state of the file at a path, as it was read, or as a caller reported it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum FileState {
+pub(crate) enum FileState {
     /// A text file, whole.
     Text(HashedText),
     /// The same, inside the version that it makes.
@@ -65,7 +65,7 @@ pub enum FileState {
 impl FileState {
     /// Classifies bytes that the caller has already read.
     #[must_use]
-    pub fn from_bytes(bytes: Vec<u8>, max_text_bytes: u64) -> Self {
+    pub(crate) fn from_bytes(bytes: Vec<u8>, max_text_bytes: u64) -> Self {
         let size = bytes.len() as u64;
         let no_text = |bytes: &[u8], reason| Self::NoText { hash: source_hash(bytes), size, reason };
         if size > max_text_bytes {
@@ -81,7 +81,7 @@ impl FileState {
     }
 
     /// The input of the index decision.
-    pub fn observation(&self) -> Observation {
+    pub(crate) fn observation(&self) -> Observation {
         match self {
             Self::Text(text) => Observation::Read(text.hash()),
             Self::Made { hash, .. } | Self::NoText { hash, .. } => Observation::Read(*hash),
@@ -94,12 +94,12 @@ impl FileState {
     }
 
     /// The hash of a regular file's bytes; `None` if they were not read.
-    pub fn hash(&self) -> Option<Digest> {
+    pub(crate) fn hash(&self) -> Option<Digest> {
         self.observation().source_hash()
     }
 
     /// The text, if it was read and is kept.
-    pub fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text.text()),
             Self::Made { version, .. } => version.content(),
@@ -108,7 +108,7 @@ impl FileState {
     }
 
     /// Returns the number of bytes of a regular file, with or without text; 0 if they were not counted.
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         match self {
             Self::NoText { size, .. } => *size,
             _ => self.text().map_or(0, |text| text.len() as u64),
@@ -116,18 +116,18 @@ impl FileState {
     }
 
     /// True if it is a regular file that the client could look at.
-    pub fn is_file(&self) -> bool {
+    pub(crate) fn is_file(&self) -> bool {
         matches!(self.observation(), Observation::Read(_) | Observation::Oversized)
     }
 
     /// True if it is confirmed that no regular file is at the path.
-    pub fn is_gone(&self) -> bool {
+    pub(crate) fn is_gone(&self) -> bool {
         self.observation() == Observation::Deleted
     }
 
     /// Returns the reason why the text is missing, as the end of a sentence "the file …"; `None` if there is text, or if no
     /// client has looked for it.
-    pub fn reason(&self) -> Option<&str> {
+    pub(crate) fn reason(&self) -> Option<&str> {
         match self {
             Self::Text(_) | Self::Made { .. } | Self::Discovered => None,
             Self::Deleted => Some("was deleted"),
@@ -146,7 +146,7 @@ impl FileState {
 /// It is read again while it changes under the reader, so that hash and text belong to one state of it. A
 /// pipe, socket or device is never opened for reading in a way that could wait.
 #[must_use]
-pub fn read(path: &Utf8Path, max_text_bytes: u64) -> FileState {
+pub(crate) fn read(path: &Utf8Path, max_text_bytes: u64) -> FileState {
     settled(path, || read_once(path, max_text_bytes))
 }
 

@@ -29,7 +29,7 @@ const READERS: usize = 8;
 
 /// The findings of a comparison of files with the disk.
 #[derive(Default)]
-pub struct DiskComparison {
+pub(crate) struct DiskComparison {
     /// Files that differ from their stored version.
     pub changed: Vec<ObservedFile>,
     /// Files about which nothing is known, because their directory is missing or can't be read.
@@ -42,7 +42,7 @@ pub struct DiskComparison {
 
 /// Returns the stored state of a session's files (or only of those in `only`); `is_known` is true for texts that the model
 /// knows.
-pub fn stored_files(
+pub(crate) fn stored_files(
     file_reader: &FileReader,
     session: &Session,
     only: Option<&HashSet<ObjectId>>,
@@ -54,7 +54,7 @@ pub fn stored_files(
 }
 
 /// Compares files with the disk, and attaches trackers on the way. Files out of reach keep their last version.
-pub async fn compare_all(
+pub(crate) async fn compare_all(
     file_reader: &FileReader,
     note: &StampNote,
     mut files: Vec<Stored>,
@@ -108,7 +108,7 @@ async fn was_more(client: &Client, stored: &Stored) -> Result<bool> {
 
 /// The stored state of a file, as far as a comparison needs it.
 #[derive(Clone)]
-pub struct Stored {
+pub(crate) struct Stored {
     source: FilesystemSource,
     current: Current,
     /// Only the hash of the bytes is stored, and the text is needed.

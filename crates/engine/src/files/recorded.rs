@@ -20,7 +20,7 @@ use super::reading::{self, FileState};
 ///
 /// # Errors
 /// Errors of the store.
-pub async fn version(client: &Client, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+pub(crate) async fn version(client: &Client, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
     match client.store().get(id, at).await? {
         Some(version) => Ok(Some(restored(client, version).await?)),
         None => Ok(None),
@@ -31,7 +31,7 @@ pub async fn version(client: &Client, id: &ObjectId, at: AsOf) -> Result<Option<
 ///
 /// # Errors
 /// Errors of the store.
-pub async fn written_by(client: &Client, id: &ObjectId, tx: TxId) -> Result<Option<Version>> {
+pub(crate) async fn written_by(client: &Client, id: &ObjectId, tx: TxId) -> Result<Option<Version>> {
     match client.store().version(id, tx).await? {
         Some(version) => Ok(Some(restored(client, version).await?)),
         None => Ok(None),
@@ -42,7 +42,7 @@ pub async fn written_by(client: &Client, id: &ObjectId, tx: TxId) -> Result<Opti
 ///
 /// # Errors
 /// Errors of the store.
-pub async fn versions(client: &Client, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
+pub(crate) async fn versions(client: &Client, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
     let mut versions = Vec::with_capacity(ids.len());
     for version in client.store().get_many(ids, at).await? {
         versions.push(match version {

@@ -64,15 +64,15 @@ impl FromStr for Stamp {
 }
 
 /// By file object: the hash of the file's bytes, and its stamp at that time.
-pub type Stamps = HashMap<ObjectId, (Digest, Stamp)>;
+pub(crate) type Stamps = HashMap<ObjectId, (Digest, Stamp)>;
 
 /// The stamps left by comparisons of a session's files, kept as a note in the store for this client.
 #[derive(Default)]
-pub struct StampNote(Mutex<Option<Arc<Stamps>>>);
+pub(crate) struct StampNote(Mutex<Option<Arc<Stamps>>>);
 
 impl StampNote {
     /// The stamps of earlier comparisons, by this process and earlier ones.
-    pub async fn read(&self, client: &Client) -> Result<Arc<Stamps>> {
+    pub(crate) async fn read(&self, client: &Client) -> Result<Arc<Stamps>> {
         if let Some(known) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             return Ok(Arc::clone(known));
         }
@@ -92,7 +92,7 @@ impl StampNote {
     /// # Errors
     /// Errors of the store, except `STORE_FULL`: then the files are read again at the next resume, and the session opens
     /// anyway.
-    pub async fn add(
+    pub(crate) async fn add(
         &self,
         client: &Client,
         known: &Stamps,

@@ -48,7 +48,7 @@ pub enum FileEventKind {
 type FileListener = Arc<dyn Fn(&FileEvent) + Send + Sync>;
 
 /// The tracker of one session, and the files that it tracks.
-pub struct Tracking {
+pub(crate) struct Tracking {
     wanted: bool,
     /// Bytes a second; see [`crate::session::options::Options::pace`].
     pace: u64,
@@ -70,7 +70,7 @@ pub struct Tracking {
 /// The tracked files, and the listeners called before a file is read. Kept apart from the tracker, so that the
 /// tracker's thread can hold it.
 #[derive(Default)]
-pub struct Attached {
+pub(crate) struct Attached {
     files: Mutex<HashMap<Utf8PathBuf, FilesystemSource>>,
     /// Files of which only the path was seen so far, with their stamps at that time: no client has looked at their content.
     only_seen: Mutex<HashMap<Utf8PathBuf, Option<Stamp>>>,
@@ -80,7 +80,7 @@ pub struct Attached {
 
 impl Tracking {
     /// Tracks nothing yet. `wanted`: true if trackers run at all; `pace`: bytes a second.
-    pub fn new(wanted: bool, pace: u64) -> Self {
+    pub(crate) fn new(wanted: bool, pace: u64) -> Self {
         Self {
             wanted,
             pace,
@@ -96,7 +96,7 @@ impl Tracking {
     }
 
     /// Starts the tracker. The session also works without one: reads and resumes index.
-    pub fn start(&self, client: &Client, sink: impl Sink) {
+    pub(crate) fn start(&self, client: &Client, sink: impl Sink) {
         if !self.wanted {
             return;
         }
@@ -122,7 +122,7 @@ impl Tracking {
     }
 
     /// Returns the function by which the tracker's thread notifies listeners before a file is read.
-    pub fn touch(&self, paths: Paths) -> Touch {
+    pub(crate) fn touch(&self, paths: Paths) -> Touch {
         let attached = Arc::clone(&self.attached);
         Box::new(move |path| {
             if attached.listeners.is_empty() {
@@ -136,7 +136,7 @@ impl Tracking {
 
     /// Attaches a file of which only the path was seen. It is read once it has changed, but not because events were
     /// lost.
-    pub fn track_unread(&self, path: &Utf8Path, source: &FilesystemSource) {
+    pub(crate) fn track_unread(&self, path: &Utf8Path, source: &FilesystemSource) {
         if self.source_at(path).is_none() && locked(&self.tracker).is_some() {
             locked(&self.attached.only_seen).insert(path.to_owned(), Stamp::of(path));
         }
@@ -144,13 +144,13 @@ impl Tracking {
     }
 
     /// True if only the path of a tracked file was seen, and the file has not changed since.
-    pub fn is_unread(&self, path: &Utf8Path) -> bool {
+    pub(crate) fn is_unread(&self, path: &Utf8Path) -> bool {
         locked(&self.attached.only_seen).get(path).is_some_and(|seen| *seen == Stamp::of(path))
     }
 
     /// Attaches a file that is about to be looked at. Call this before the look, so that no change in between is
     /// missed.
-    pub fn track(&self, path: &Utf8Path, source: &FilesystemSource) {
+    pub(crate) fn track(&self, path: &Utf8Path, source: &FilesystemSource) {
         locked(&self.attached.only_seen).remove(path);
         self.attach(path, source);
     }
@@ -168,7 +168,7 @@ impl Tracking {
     }
 
     /// Notes the outcome of a look: true if it reached the file.
-    pub fn looked(&self, id: &ObjectId, is_reached: bool) {
+    pub(crate) fn looked(&self, id: &ObjectId, is_reached: bool) {
         let mut orphaned = locked(&self.orphaned);
         if !is_reached {
             orphaned.insert(id.clone());
@@ -178,32 +178,32 @@ impl Tracking {
     }
 
     /// True if the last look has not reached a file.
-    pub fn is_orphaned(&self, id: &ObjectId) -> bool {
+    pub(crate) fn is_orphaned(&self, id: &ObjectId) -> bool {
         locked(&self.orphaned).contains(id)
     }
 
     /// The binding of the tracked file at a path on disk.
-    pub fn source_at(&self, path: &Utf8Path) -> Option<FilesystemSource> {
+    pub(crate) fn source_at(&self, path: &Utf8Path) -> Option<FilesystemSource> {
         locked(&self.attached.files).get(path).cloned()
     }
 
     /// The tracked files: where each is on disk, and its binding.
-    pub fn files(&self) -> Vec<(Utf8PathBuf, FilesystemSource)> {
+    pub(crate) fn files(&self) -> Vec<(Utf8PathBuf, FilesystemSource)> {
         locked(&self.attached.files).iter().map(|(path, source)| (path.clone(), source.clone())).collect()
     }
 
     /// The files that are waiting for a look.
-    pub fn pending_reads(&self) -> MutexGuard<'_, PendingReads> {
+    pub(crate) fn pending_reads(&self) -> MutexGuard<'_, PendingReads> {
         locked(&self.pending)
     }
 
     /// Returns the time for which a file with this many bytes rests after a version.
-    pub fn rest(&self, bytes: u64) -> Duration {
+    pub(crate) fn rest(&self, bytes: u64) -> Duration {
         if self.pace == 0 { Duration::ZERO } else { Duration::from_secs_f64(bytes as f64 / self.pace as f64) }
     }
 
     /// Returns the time to wake up for resting files, unless an earlier wake-up is already scheduled.
-    pub fn wake_at(&self) -> Option<Instant> {
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
         let next = self.pending_reads().next()?;
         let mut wakes = locked(&self.wakes);
         if wakes.is_some_and(|at| at <= next) {
@@ -214,7 +214,7 @@ impl Tracking {
     }
 
     /// Notes that the wake-up scheduled for this moment has happened.
-    pub fn woke(&self, at: Instant) {
+    pub(crate) fn woke(&self, at: Instant) {
         let mut wakes = locked(&self.wakes);
         if *wakes == Some(at) {
             *wakes = None;
@@ -222,14 +222,14 @@ impl Tracking {
     }
 
     /// Waits until the tracker has reported everything that was written to disk before the call.
-    pub async fn flush(&self) {
+    pub(crate) async fn flush(&self) {
         let Some(tracker) = locked(&self.tracker).clone() else { return };
         // Fails only if the tracker is closed meanwhile, and then there is nothing to wait for.
         let _closed = tokio::task::spawn_blocking(move || tracker.flush().wait()).await;
     }
 
     /// Ends the tracker; listeners hear of no further changes. Idempotent.
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         let Some(tracker) = locked(&self.tracker).take() else { return };
         let _joined = tokio::task::spawn_blocking(move || tracker.close()).await;
         self.listeners.clear();
@@ -237,7 +237,7 @@ impl Tracking {
     }
 
     /// Tells the user about a restriction; kept for the first listener if there is none yet.
-    pub fn warn(&self, text: String) {
+    pub(crate) fn warn(&self, text: String) {
         let event = FileEvent { id: None, path: text, kind: FileEventKind::Warning };
         if self.listeners.is_empty() {
             locked(&self.early).push(event);
@@ -247,7 +247,7 @@ impl Tracking {
     }
 
     /// Adds a listener, which first gets the warnings that no listener has heard. Returns the number to remove it with.
-    pub fn listen(&self, listener: FileListener) -> u64 {
+    pub(crate) fn listen(&self, listener: FileListener) -> u64 {
         for event in locked(&self.early).drain(..) {
             listener(&event);
         }
@@ -255,14 +255,14 @@ impl Tracking {
     }
 
     /// The listeners called before a file is read.
-    pub fn touch_listeners(&self) -> &Listeners {
+    pub(crate) fn touch_listeners(&self) -> &Listeners {
         &self.attached.listeners
     }
 }
 
 /// Listeners by the number to unsubscribe with.
 #[derive(Default)]
-pub struct Listeners {
+pub(crate) struct Listeners {
     all: Mutex<Vec<(u64, FileListener)>>,
     /// Numbers are never reused, so a second unsubscribe cannot remove another subscription.
     next: AtomicU64,
@@ -270,14 +270,14 @@ pub struct Listeners {
 
 impl Listeners {
     /// Adds a listener; returns the number to remove it with.
-    pub fn add(&self, listener: FileListener) -> u64 {
+    pub(crate) fn add(&self, listener: FileListener) -> u64 {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         locked(&self.all).push((number, listener));
         number
     }
 
     /// Removes a listener. A number that is unknown or used already is ignored.
-    pub fn remove(&self, number: u64) {
+    pub(crate) fn remove(&self, number: u64) {
         locked(&self.all).retain(|(n, _)| *n != number);
     }
 
@@ -290,7 +290,7 @@ impl Listeners {
     }
 
     /// Calls each listener without holding the lock, so that listeners may subscribe and unsubscribe.
-    pub fn tell(&self, event: &FileEvent) {
+    pub(crate) fn tell(&self, event: &FileEvent) {
         let all: Vec<FileListener> =
             locked(&self.all).iter().map(|(_, listener)| Arc::clone(listener)).collect();
         all.iter().for_each(|listener| listener(event));

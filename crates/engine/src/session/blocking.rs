@@ -10,7 +10,10 @@ use super::error::{EngineError, Result};
 /// # Errors
 /// `INTERNAL`, which names `what`, for work that panicked on another thread. The panic message is left out: it may
 /// contain a content.
-pub async fn blocking<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+pub(crate) async fn blocking<T: Send + 'static>(
+    what: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
     if Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
         return Ok(tokio::task::block_in_place(work));
     }

@@ -20,7 +20,7 @@ const HANDLE: usize = 8;
 
 /// The metadata of one content object's latest version.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Meta {
+pub(crate) struct Meta {
     /// The part that differs between files and tool calls.
     pub kind: MetaKind,
     /// True if the content is null.
@@ -31,7 +31,7 @@ pub struct Meta {
 
 /// The type-specific part of [`Meta`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum MetaKind {
+pub(crate) enum MetaKind {
     /// A file.
     File {
         /// Its binding.
@@ -57,14 +57,14 @@ pub enum MetaKind {
 impl Meta {
     /// The metadata of a document that was just written; `None` for an infrastructure object.
     #[must_use]
-    pub fn from_document(document: &Document, tx: TxId) -> Option<Self> {
+    pub(crate) fn from_document(document: &Document, tx: TxId) -> Option<Self> {
         let is_null = document.content().is_none();
         Self::build(document.object_type(), document.source().cloned(), document.payload(), is_null, tx)
     }
 
     /// The metadata from the store's outline of the latest version; `None` for an infrastructure object.
     #[must_use]
-    pub fn from_outline(outline: Outline) -> Option<Self> {
+    pub(crate) fn from_outline(outline: Outline) -> Option<Self> {
         Self::build(outline.object_type, outline.source, &outline.payload, outline.is_null, outline.tx_id)
     }
 
@@ -94,7 +94,7 @@ impl Meta {
     }
 
     /// Returns the input of the index decision, for a file.
-    pub fn current(&self) -> Option<Current> {
+    pub(crate) fn current(&self) -> Option<Current> {
         match &self.kind {
             MetaKind::File { source_hash, .. } => {
                 Some(Current { source_hash: *source_hash, is_null: self.is_null })
@@ -104,7 +104,7 @@ impl Meta {
     }
 
     /// The length of a file's text in UTF-16 units; 0 if it has none.
-    pub fn text_units(&self) -> u64 {
+    pub(crate) fn text_units(&self) -> u64 {
         match &self.kind {
             MetaKind::File { char_count, .. } if !self.is_null => *char_count,
             _ => 0,
@@ -113,12 +113,12 @@ impl Meta {
 
     /// True if only the hash of a file's bytes is known, and its text was never stored. An erased text keeps
     /// its length.
-    pub fn lacks_text(&self) -> bool {
+    pub(crate) fn lacks_text(&self) -> bool {
         matches!(&self.kind, MetaKind::File { source_hash: Some(_), char_count: 0, .. } if self.is_null)
     }
 
     /// The filesystem binding, for a file that has one.
-    pub fn file(&self) -> Option<&FilesystemSource> {
+    pub(crate) fn file(&self) -> Option<&FilesystemSource> {
         match &self.kind {
             MetaKind::File { source, .. } => source.as_filesystem(),
             MetaKind::Toolcall { .. } => None,
@@ -128,7 +128,7 @@ impl Meta {
 
 /// The metadata cache of a session, and the short handles of its objects.
 #[derive(Debug, Default)]
-pub struct Catalog {
+pub(crate) struct Catalog {
     metas: HashMap<ObjectId, Meta>,
     handles: HashMap<ObjectId, String>,
     names: Arc<Names>,
@@ -141,7 +141,7 @@ pub struct Catalog {
 impl Catalog {
     /// Takes in an object's metadata. The first object to get a handle keeps it, so objects must be put in in the
     /// order of the session index.
-    pub fn put(&mut self, id: &ObjectId, meta: Meta) {
+    pub(crate) fn put(&mut self, id: &ObjectId, meta: Meta) {
         if !self.handles.contains_key(id) {
             let handle = self.free_handle(id);
             self.names.put(id, Some(&handle));
@@ -156,70 +156,74 @@ impl Catalog {
     }
 
     /// A number that stays the same while all objects look the same.
-    pub fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
     /// The metadata of an object.
-    pub fn get(&self, id: &ObjectId) -> Option<&Meta> {
+    pub(crate) fn get(&self, id: &ObjectId) -> Option<&Meta> {
         self.metas.get(id)
     }
 
     /// The short name under which the projection shows an object.
-    pub fn handle(&self, id: &ObjectId) -> Option<&str> {
+    pub(crate) fn handle(&self, id: &ObjectId) -> Option<&str> {
         self.handles.get(id).map(String::as_str)
     }
 
     /// The short name of an object, even of one that is not known yet.
-    pub fn handle_of(&self, id: &ObjectId) -> String {
+    pub(crate) fn handle_of(&self, id: &ObjectId) -> String {
         self.handle(id).map_or_else(|| self.free_handle(id), str::to_owned)
     }
 
     /// The object with this full ID or handle, or with this ID as a rendered line shows it.
-    pub fn find(&self, name: &str) -> Option<ObjectId> {
+    pub(crate) fn find(&self, name: &str) -> Option<ObjectId> {
         self.names.find(name)
     }
 
     /// The names of all objects, for callers that can't wait for the session.
     #[must_use]
-    pub fn names(&self) -> Arc<Names> {
+    pub(crate) fn names(&self) -> Arc<Names> {
         Arc::clone(&self.names)
     }
 
     /// Forgets an object that was never written. Its handle stays reserved for it.
-    pub fn forget(&mut self, id: &ObjectId) {
+    pub(crate) fn forget(&mut self, id: &ObjectId) {
         self.changes += 1;
         self.metas.remove(id);
         self.names.forget(id);
     }
 
     /// Drops the recorded outcome of a call, because the text that the outcome quotes was removed from the output.
-    pub fn clear_outcome(&mut self, id: &ObjectId) {
+    pub(crate) fn clear_outcome(&mut self, id: &ObjectId) {
         if let Some(Meta { kind: MetaKind::Toolcall { outcome, .. }, .. }) = self.metas.get_mut(id) {
             *outcome = None;
         }
     }
 
     /// Keeps the agent's path of a file.
-    pub fn set_display(&mut self, id: &ObjectId, path: &str) {
+    pub(crate) fn set_display(&mut self, id: &ObjectId, path: &str) {
         self.changes += 1;
         self.displays.insert(id.clone(), path.to_owned());
     }
 
     /// Forgets the agent's paths of files.
-    pub fn forget_displays(&mut self) {
+    pub(crate) fn forget_displays(&mut self) {
         self.changes += 1;
         self.displays.clear();
     }
 
     /// The path that the agent used last, if it differs from the default.
-    pub fn display(&self, id: &ObjectId) -> Option<&str> {
+    pub(crate) fn display(&self, id: &ObjectId) -> Option<&str> {
         self.displays.get(id).map(String::as_str)
     }
 
     /// The pool line of an object, under its full ID. A source type that is not tracked shows its
     /// binding as the path.
-    pub fn line(&self, id: &ObjectId, display: impl Fn(&FilesystemSource) -> String) -> Option<String> {
+    pub(crate) fn line(
+        &self,
+        id: &ObjectId,
+        display: impl Fn(&FilesystemSource) -> String,
+    ) -> Option<String> {
         Some(match &self.metas.get(id)?.kind {
             MetaKind::File { source, file_type, char_count, .. } => {
                 let path = match (self.display(id), source) {
@@ -245,14 +249,14 @@ impl Catalog {
 
 /// True if any session may have given this handle to this object. The handle's length depends on the session's
 /// other objects.
-pub fn is_handle_of(handle: &str, id: &ObjectId) -> bool {
+pub(crate) fn is_handle_of(handle: &str, id: &ObjectId) -> bool {
     handle.len() >= HANDLE && Digest::of(id.as_str().as_bytes()).to_string().starts_with(handle)
 }
 
 /// The full IDs and the handles of a session's objects. They are kept apart from the session, so that a lookup never waits for a
 /// write.
 #[derive(Debug, Default)]
-pub struct Names(RwLock<KnownNames>);
+pub(crate) struct Names(RwLock<KnownNames>);
 
 #[derive(Debug, Default)]
 struct KnownNames {
@@ -262,7 +266,7 @@ struct KnownNames {
 
 impl Names {
     /// Takes in an object, with its handle if it gets one now.
-    pub fn put(&self, id: &ObjectId, handle: Option<&str>) {
+    pub(crate) fn put(&self, id: &ObjectId, handle: Option<&str>) {
         let mut known = self.write();
         if let Some(handle) = handle {
             known.by_handle.insert(handle.to_owned(), id.clone());
@@ -271,17 +275,17 @@ impl Names {
     }
 
     /// Forgets the full ID of an object that was never written. Its handle stays reserved for it.
-    pub fn forget(&self, id: &ObjectId) {
+    pub(crate) fn forget(&self, id: &ObjectId) {
         self.write().ids.remove(id);
     }
 
     /// True if a handle is taken.
-    pub fn has_handle(&self, handle: &str) -> bool {
+    pub(crate) fn has_handle(&self, handle: &str) -> bool {
         self.read().by_handle.contains_key(handle)
     }
 
     /// The object with this full ID or handle, or with this ID as a rendered line shows it.
-    pub fn find(&self, name: &str) -> Option<ObjectId> {
+    pub(crate) fn find(&self, name: &str) -> Option<ObjectId> {
         let known = self.read();
         let id = ObjectId::new(name);
         if known.ids.contains(&id) {

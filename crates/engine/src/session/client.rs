@@ -14,7 +14,7 @@ use crate::session::paths::Paths;
 
 /// The moment from which a write survives a power loss. It survives the end of the process at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fsync {
+pub(crate) enum Fsync {
     /// Before it is acknowledged.
     Now,
     /// At the next `Engine::settle`.
@@ -22,7 +22,7 @@ pub enum Fsync {
 }
 
 /// One client of a store, as every layer knows it: the store, the options, the agent's paths, and the IDs of the session's own objects.
-pub struct Client {
+pub(crate) struct Client {
     /// The options that the session was opened with.
     pub options: Options,
     /// The agent's paths, and their places for this process.
@@ -43,7 +43,7 @@ impl Client {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for options that contradict themselves; errors of the store.
-    pub async fn new(options: Options) -> Result<Self> {
+    pub(crate) async fn new(options: Options) -> Result<Self> {
         let shares = options.watch_unmapped.unwrap_or(options.mounts.is_empty());
         let paths = Paths::new(
             &options.cwd,
@@ -67,12 +67,16 @@ impl Client {
     }
 
     /// The store that holds the objects.
-    pub fn store(&self) -> &dyn Store {
+    pub(crate) fn store(&self) -> &dyn Store {
         &*self.options.store
     }
 
     /// Writes a transaction, without the secrets in it if the options say so.
-    pub async fn write(&self, mut transaction: Transaction, fsync: Fsync) -> context_store::Result<Receipt> {
+    pub(crate) async fn write(
+        &self,
+        mut transaction: Transaction,
+        fsync: Fsync,
+    ) -> context_store::Result<Receipt> {
         if let Some(redaction) = &self.redaction {
             redaction.take_out(&mut transaction);
         }
@@ -83,23 +87,23 @@ impl Client {
     }
 
     /// Returns the redactor for the records of this client, if the options want one.
-    pub fn redaction(&self) -> Option<&Redaction> {
+    pub(crate) fn redaction(&self) -> Option<&Redaction> {
         self.redaction.as_ref()
     }
 
     /// The session's ID, as the host names it.
-    pub fn session_id(&self) -> &SessionId {
+    pub(crate) fn session_id(&self) -> &SessionId {
         &self.options.session_id
     }
 
     /// Returns the newest transaction that this client has written or read about. Call this before looking at a file: a version
     /// newer than this may be newer than the look.
-    pub fn newest(&self) -> TxId {
+    pub(crate) fn newest(&self) -> TxId {
         TxId(self.newest.load(Ordering::Acquire))
     }
 
     /// Notes a transaction that this client has written or read about.
-    pub fn note_newest(&self, tx: TxId) {
+    pub(crate) fn note_newest(&self, tx: TxId) {
         self.newest.fetch_max(tx.0, Ordering::AcqRel);
     }
 }

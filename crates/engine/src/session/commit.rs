@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::catalog::Meta;
 use super::session::{SessionChange, SessionWrite};
-pub use super::work::Work;
+pub(crate) use super::work::Work;
 use super::{Session, refresh};
 use crate::session::client::{Client, Fsync};
 use crate::session::error::{EngineError, Result};
@@ -22,7 +22,7 @@ const MAX_ATTEMPTS: usize = 100;
 
 /// A write that a caller wants to make. After a conflict, other clients' writes are taken in and the intent starts
 /// over.
-pub trait Intent: Send {
+pub(crate) trait Intent: Send {
     /// The answer to the caller.
     type Outcome: Send;
     /// The reason for which the intent is abandoned without an error.
@@ -45,7 +45,7 @@ pub trait Intent: Send {
 
 /// The result of an intent: its outcome and the objects that were written, each with whether it made a version, or the reason
 /// for which it was abandoned.
-pub type Transacted<I> =
+pub(crate) type Transacted<I> =
     std::result::Result<(<I as Intent>::Outcome, Vec<(ObjectId, bool)>), <I as Intent>::Refusal>;
 
 /// An intent that needs no facts first.
@@ -78,7 +78,7 @@ where
 ///
 /// # Errors
 /// Errors of `decide` and the store.
-pub async fn commit<T: Send>(
+pub(crate) async fn commit<T: Send>(
     client: &Client,
     session: &mut Session,
     fsync: Fsync,
@@ -95,7 +95,7 @@ pub async fn commit<T: Send>(
 ///
 /// # Errors
 /// As [`commit`].
-pub async fn transact<I: Intent>(
+pub(crate) async fn transact<I: Intent>(
     client: &Client,
     session: &mut Session,
     fsync: Fsync,
@@ -261,7 +261,7 @@ impl Session {
 
 impl Work {
     /// Stores the agent's path of a file in the session.
-    pub fn show_as(&mut self, session: &Session, id: &ObjectId, path: &str) {
+    pub(crate) fn show_as(&mut self, session: &Session, id: &ObjectId, path: &str) {
         if !session.has_displays && self.displays.is_empty() {
             self.session.put(&["display_paths"], json!({}));
         }

@@ -5,16 +5,16 @@
 //!   begun, holds the only loop that tries again, and undoes the change in memory if the write fails.
 //! - What other clients wrote enters through [`refresh`] alone, and only from transactions that were read.
 
-pub mod blocking;
-pub mod catalog;
-pub mod client;
-pub mod commit;
-pub mod error;
-pub mod options;
-pub mod paths;
-pub mod references;
-pub mod refresh;
+pub(crate) mod blocking;
+pub(crate) mod catalog;
+pub(crate) mod client;
+pub(crate) mod commit;
+pub(crate) mod error;
+pub(crate) mod options;
+pub(crate) mod paths;
+pub(crate) mod references;
+pub(crate) mod refresh;
 mod session;
 mod work;
 
-pub use session::{Session, SessionChange, SessionWrite};
+pub(crate) use session::{Session, SessionChange, SessionWrite};

@@ -306,7 +306,7 @@ fn device(path: &Utf8Path) -> Option<u64> {
 
 /// The path, absolute and normalised; `None` where it is not absolute. On Windows a POSIX path is one of a sandbox.
 #[must_use]
-pub fn absolute(path: &str) -> Option<String> {
+pub(crate) fn absolute(path: &str) -> Option<String> {
     if cfg!(windows) || path.starts_with('/') { path::absolute(path) } else { None }
 }
 
@@ -314,7 +314,7 @@ pub fn absolute(path: &str) -> Option<String> {
 /// [`std::fs::canonicalize`] and the watcher give it: it may have any length, and names such as `CON` or `file.` mean nothing
 /// special in it.
 #[must_use]
-pub fn to_disk(path: &str) -> Utf8PathBuf {
+pub(crate) fn to_disk(path: &str) -> Utf8PathBuf {
     if cfg!(windows) {
         let path = path.replace('/', r"\");
         return match path.strip_prefix(r"\\") {
@@ -327,7 +327,7 @@ pub fn to_disk(path: &str) -> Utf8PathBuf {
 
 /// The canonical path of one on disk.
 #[must_use]
-pub fn from_disk(path: &Utf8Path) -> String {
+pub(crate) fn from_disk(path: &Utf8Path) -> String {
     match cfg!(windows) {
         true => path::absolute(path.as_str()).unwrap_or_else(|| path.as_str().to_owned()),
         false => path.as_str().to_owned(),

@@ -9,27 +9,27 @@ use super::catalog::MetaKind;
 
 impl Session {
     /// Returns the line before an output: the name that restores it. The call above it says the rest.
-    pub fn header(&self, id: &ObjectId) -> String {
+    pub(crate) fn header(&self, id: &ObjectId) -> String {
         header(&self.handle(id))
     }
 
     /// An excerpt under its object's header.
-    pub fn headed(&self, id: &ObjectId, excerpt: &str) -> String {
+    pub(crate) fn headed(&self, id: &ObjectId, excerpt: &str) -> String {
         format!("{}\n{excerpt}", self.header(id))
     }
 
     /// An output as the tool returned it, without the header that we put before it.
-    pub fn without_header<'a>(&self, id: &ObjectId, text: &'a str) -> &'a str {
+    pub(crate) fn without_header<'a>(&self, id: &ObjectId, text: &'a str) -> &'a str {
         text.strip_prefix(self.header(id).as_str()).and_then(|rest| rest.strip_prefix('\n')).unwrap_or(text)
     }
 
     /// Returns the line in place of an object's output, under its handle: its kind and its outcome.
-    pub fn reference(&self, id: &ObjectId) -> String {
+    pub(crate) fn reference(&self, id: &ObjectId) -> String {
         self.referring(id, self.outcome(id))
     }
 
     /// Returns the specification's line for a call whose outcome must not be shown.
-    pub fn plain_reference(&self, id: &ObjectId) -> String {
+    pub(crate) fn plain_reference(&self, id: &ObjectId) -> String {
         self.referring(id, None)
     }
 
@@ -44,7 +44,7 @@ impl Session {
     }
 
     /// True if a text is the reference to an object's output, with or without lines of later calls.
-    pub fn is_reference(&self, id: &ObjectId, text: &str) -> bool {
+    pub(crate) fn is_reference(&self, id: &ObjectId, text: &str) -> bool {
         let first = text.split('\n').next().unwrap_or_default();
         let first = first.strip_suffix(CHANGED).unwrap_or(first);
         !first.is_empty() && (first == self.reference(id) || first == self.plain_reference(id))
@@ -52,7 +52,7 @@ impl Session {
 
     /// The object named by a result's first line, which is its header or the reference that replaced it. An output
     /// can say anything, so only an object of this call is accepted.
-    pub fn object_in(&self, call_id: &str, text: &str) -> Option<ObjectId> {
+    pub(crate) fn object_in(&self, call_id: &str, text: &str) -> Option<ObjectId> {
         let first = text.lines().next()?;
         let reference = Reference::of(first);
         let handle = reference.as_ref().map(|reference| &*reference.id);
@@ -64,7 +64,7 @@ impl Session {
 
 /// The object that the arguments of a call name, as `activate` and Pi's `read` take it: by its ID or handle. `None` for
 /// an old version, which is a static reference.
-pub fn named_object(session: &Session, tool: &str, args: &Map<String, Value>) -> Option<ObjectId> {
+pub(crate) fn named_object(session: &Session, tool: &str, args: &Map<String, Value>) -> Option<ObjectId> {
     let text = |name: &str| args.get(name).and_then(Value::as_str);
     let name = match tool {
         "activate" => text("id")?,

@@ -19,7 +19,7 @@ use crate::session::error::{EngineError, Result};
 ///
 /// # Errors
 /// `STORE_CORRUPT` if its document is not a session; errors of the store.
-pub async fn load(client: &Client, session: &mut Session) -> Result<bool> {
+pub(crate) async fn load(client: &Client, session: &mut Session) -> Result<bool> {
     let store = client.store();
     let Some(found) = store.get(&client.session_object, AsOf::default()).await? else { return Ok(false) };
     let sets = Sets::from_document(&found.document)
@@ -52,7 +52,7 @@ pub async fn load(client: &Client, session: &mut Session) -> Result<bool> {
 }
 
 /// As [`refresh`], at a turn: this also fetches what other machines wrote.
-pub async fn refresh_at_turn(client: &Client, session: &mut Session) -> Result<()> {
+pub(crate) async fn refresh_at_turn(client: &Client, session: &mut Session) -> Result<()> {
     client.store().pull().await?;
     refresh(client, session).await
 }
@@ -61,7 +61,7 @@ pub async fn refresh_at_turn(client: &Client, session: &mut Session) -> Result<(
 ///
 /// # Errors
 /// Errors of the store; nothing counts as received then.
-pub async fn refresh(client: &Client, session: &mut Session) -> Result<()> {
+pub(crate) async fn refresh(client: &Client, session: &mut Session) -> Result<()> {
     let store = client.store();
     if store.latest_tx().await? == session.seen {
         return Ok(());
@@ -84,7 +84,7 @@ pub async fn refresh(client: &Client, session: &mut Session) -> Result<()> {
 }
 
 /// Makes sure that the catalog has what the store knows about these objects.
-pub async fn learn(
+pub(crate) async fn learn(
     client: &Client,
     session: &mut Session,
     ids: impl IntoIterator<Item = ObjectId>,
@@ -103,7 +103,7 @@ pub async fn learn(
 ///
 /// # Errors
 /// `STORE_CORRUPT` if the session is gone; errors of the store.
-pub async fn after_conflict(client: &Client, session: &mut Session, on: &ObjectId) -> Result<()> {
+pub(crate) async fn after_conflict(client: &Client, session: &mut Session, on: &ObjectId) -> Result<()> {
     let is_own = *on == client.session_object || *on == client.chat_id;
     // Another client has the same session open and wrote first: take over its sets.
     if is_own && !load(client, session).await? {
@@ -155,7 +155,7 @@ async fn has_changed(client: &Client, id: &ObjectId, since: TxId) -> Result<bool
 
 /// Loads which of the files about to be read once had content and are deleted, so that a client does not treat such a path as
 /// new.
-pub async fn recall_lost(
+pub(crate) async fn recall_lost(
     client: &Client,
     session: &mut Session,
     read: impl Iterator<Item = &ObjectId>,
@@ -175,7 +175,7 @@ pub async fn recall_lost(
 
 impl Session {
     /// Takes metadata of an object's latest version into the catalog.
-    pub fn learn_outline(&mut self, outline: Outline) {
+    pub(crate) fn learn_outline(&mut self, outline: Outline) {
         let id = outline.id.clone();
         if let Some(meta) = Meta::from_outline(outline) {
             self.meet(&id, meta);
@@ -183,7 +183,7 @@ impl Session {
     }
 
     /// Reads from the chat how many turns there are, and in which each tool call was made or last activated.
-    pub fn read_chat(&mut self, document: &Document) {
+    pub(crate) fn read_chat(&mut self, document: &Document) {
         let chat = Chat::of(document);
         self.turns = chat.len();
         self.stays = chat.stays().map(|(turn, id)| (id, turn)).collect();

@@ -18,7 +18,7 @@ use crate::session::error::{EngineError, Result};
 
 /// The state of a session in memory.
 #[derive(Default)]
-pub struct Session {
+pub(crate) struct Session {
     /// Its index, pool, active set and pins.
     pub sets: Sets,
     /// The known metadata of the objects that it has encountered.
@@ -57,12 +57,12 @@ pub struct Session {
 
 impl Session {
     /// Fails once the instance is closed.
-    pub fn open(&self) -> Result<()> {
+    pub(crate) fn open(&self) -> Result<()> {
         if self.closed { Err(EngineError::Closed) } else { Ok(()) }
     }
 
     /// The transaction that created the session.
-    pub fn started(&mut self, tx: TxId) {
+    pub(crate) fn started(&mut self, tx: TxId) {
         self.session_tx = Some(tx);
         self.chat_tx = Some(tx);
         self.point = tx;
@@ -70,7 +70,7 @@ impl Session {
 
     /// Takes in an object's metadata. This is the only way into the catalog, so no new version of a file goes
     /// unnoticed.
-    pub fn meet(&mut self, id: &ObjectId, meta: Meta) {
+    pub(crate) fn meet(&mut self, id: &ObjectId, meta: Meta) {
         let before = self.catalog.get(id).and_then(Meta::current);
         let now = meta.current().filter(|now| before != Some(*now));
         self.catalog.put(id, meta);
@@ -86,13 +86,13 @@ impl Session {
     }
 
     /// True if no read of the file is known to this process.
-    pub fn is_first_read(&self, id: &ObjectId) -> bool {
+    pub(crate) fn is_first_read(&self, id: &ObjectId) -> bool {
         let current = self.catalog.get(id).and_then(Meta::current);
         current.is_some_and(|current| current.source_hash.is_none()) && !self.lost.contains(id)
     }
 
     /// The hash of a file's current bytes; `None` if the file is gone, too large or was never read.
-    pub fn hash_of(&self, id: &ObjectId) -> Option<Digest> {
+    pub(crate) fn hash_of(&self, id: &ObjectId) -> Option<Digest> {
         match &self.catalog.get(id)?.kind {
             MetaKind::File { source_hash, .. } => *source_hash,
             MetaKind::Toolcall { .. } => None,
@@ -100,12 +100,12 @@ impl Session {
     }
 
     /// True if an object is a tool call.
-    pub fn is_toolcall(&self, id: &ObjectId) -> bool {
+    pub(crate) fn is_toolcall(&self, id: &ObjectId) -> bool {
         self.catalog.get(id).is_some_and(|meta| matches!(meta.kind, MetaKind::Toolcall { .. }))
     }
 
     /// Returns the outcome of a call's output.
-    pub fn outcome(&self, id: &ObjectId) -> Option<&str> {
+    pub(crate) fn outcome(&self, id: &ObjectId) -> Option<&str> {
         match self.catalog.get(id).map(|meta| &meta.kind) {
             Some(MetaKind::Toolcall { outcome, .. }) => outcome.as_deref(),
             _ => None,
@@ -113,7 +113,7 @@ impl Session {
     }
 
     /// The short name of an object, or its ID if it has none.
-    pub fn handle(&self, id: &ObjectId) -> String {
+    pub(crate) fn handle(&self, id: &ObjectId) -> String {
         self.catalog.handle(id).unwrap_or(id.as_str()).to_owned()
     }
 }
@@ -162,7 +162,7 @@ impl Objects for Session {
 }
 
 /// A change that the layers above take in.
-pub enum SessionChange {
+pub(crate) enum SessionChange {
     /// The session has written.
     Wrote(SessionWrite),
     /// The catalog has another version of a file, from any client.
@@ -180,7 +180,7 @@ pub enum SessionChange {
 
 /// The outcome of a transaction of the session.
 #[derive(Default)]
-pub struct SessionWrite {
+pub(crate) struct SessionWrite {
     /// Documents that made a version.
     pub documents: Vec<ObjectId>,
     /// The additions to the chat.
@@ -196,7 +196,7 @@ pub struct SessionWrite {
 impl Session {
     /// Deactivates the calls that the window collapses at this turn, as part of a transaction under construction. Calls that
     /// steer the context take no place in the window: they are active in their own turn.
-    pub fn collapse(&mut self, window: Window, turn: usize, work: &mut Work) {
+    pub(crate) fn collapse(&mut self, window: Window, turn: usize, work: &mut Work) {
         let (mut active, mut over) = (Vec::new(), Vec::new());
         for id in self.sets.active() {
             let Some(MetaKind::Toolcall { tool, .. }) = self.catalog.get(id).map(|meta| &meta.kind) else {
@@ -216,7 +216,7 @@ impl Session {
     }
 
     /// Makes a recorded call part of the current turn, and active.
-    pub fn join_turn(&mut self, id: &ObjectId, window: Window, work: &mut Work) {
+    pub(crate) fn join_turn(&mut self, id: &ObjectId, window: Window, work: &mut Work) {
         work.chat.toolcall(id);
         self.sets.activate(id, &mut work.change);
         self.stay(id, work.chat.current_turn(), work);
@@ -225,7 +225,7 @@ impl Session {
 
     /// Activates an object because the model or a user wants it, and notes that with the current turn: it renews the
     /// stay of a tool call.
-    pub fn activate(&mut self, id: &ObjectId, work: &mut Work) {
+    pub(crate) fn activate(&mut self, id: &ObjectId, work: &mut Work) {
         self.sets.activate(id, &mut work.change);
         let turn = work.chat.current_turn();
         let is_new = self.activated.insert(id.clone());

@@ -12,7 +12,7 @@ use indexmap::IndexMap;
 
 /// A transaction under construction.
 #[derive(Default)]
-pub struct Work {
+pub(crate) struct Work {
     /// Documents to write whole.
     pub documents: Documents,
     /// The additions to the chat.
@@ -41,7 +41,7 @@ pub struct Work {
 
 /// Documents in write order. Adding one takes constant time.
 #[derive(Default)]
-pub struct Documents {
+pub(crate) struct Documents {
     all: Vec<Document>,
     places: HashMap<ObjectId, Vec<usize>>,
     /// The number of comparisons between documents so far.
@@ -51,13 +51,13 @@ pub struct Documents {
 
 impl Documents {
     /// Adds a document.
-    pub fn push(&mut self, document: Document) {
+    pub(crate) fn push(&mut self, document: Document) {
         self.places.entry(document.id().clone()).or_default().push(self.all.len());
         self.all.push(document);
     }
 
     /// Adds a document unless an equal one is already there.
-    pub fn push_new(&mut self, document: Document) {
+    pub(crate) fn push_new(&mut self, document: Document) {
         let places = self.places.get(document.id()).map_or(&[][..], Vec::as_slice);
         #[cfg(test)]
         {
@@ -69,17 +69,17 @@ impl Documents {
     }
 
     /// True if there is a version of this object.
-    pub fn has(&self, id: &ObjectId) -> bool {
+    pub(crate) fn has(&self, id: &ObjectId) -> bool {
         self.places.contains_key(id)
     }
 
     /// The objects, each once.
-    pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &ObjectId> {
         self.places.keys()
     }
 
     /// Takes the documents out.
-    pub fn take(&mut self) -> Vec<Document> {
+    pub(crate) fn take(&mut self) -> Vec<Document> {
         self.places.clear();
         std::mem::take(&mut self.all)
     }

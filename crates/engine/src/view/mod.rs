@@ -1,6 +1,6 @@
 //! The canonical view of the specification: four sections in fixed order, byte for byte the same for the same state.
 
-pub mod sections;
+pub(crate) mod sections;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -60,7 +60,7 @@ struct Active {
 
 impl View {
     /// Takes in one of the session's transactions.
-    pub fn follow(&mut self, written: &SessionWrite, client: &Client) {
+    pub(crate) fn follow(&mut self, written: &SessionWrite, client: &Client) {
         for id in &written.documents {
             if *id == client.prompt_id {
                 self.prompt = None;
@@ -88,7 +88,7 @@ impl View {
     }
 
     /// Takes in transactions of other clients.
-    pub fn foreign(&mut self, changes: &BTreeMap<ObjectId, TxId>, client: &Client, session: &Session) {
+    pub(crate) fn foreign(&mut self, changes: &BTreeMap<ObjectId, TxId>, client: &Client, session: &Session) {
         if changes.contains_key(&client.prompt_id) {
             self.prompt = None;
         }
@@ -98,7 +98,7 @@ impl View {
     }
 
     /// The view; all sections must be present.
-    pub fn assembled(&self) -> Assembled {
+    pub(crate) fn assembled(&self) -> Assembled {
         let prompt = self.prompt.as_deref().unwrap_or_default();
         let pool = self.pool.as_ref().map_or("", |pool| pool.text.as_str());
         let turns = self.chat.as_ref().map_or(&[][..], |conversation| &conversation.turns);
@@ -170,7 +170,7 @@ fn first_turn(path: &str, turns: usize) -> Option<usize> {
 
 impl View {
     /// Reads and renders the missing parts of the view.
-    pub async fn complete(&mut self, client: &Client, session: &Session) -> Result<()> {
+    pub(crate) async fn complete(&mut self, client: &Client, session: &Session) -> Result<()> {
         if self.prompt.is_none() {
             let prompt = recorded::version(client, &client.prompt_id, AsOf::default()).await?;
             let prompt = prompt.and_then(|version| version.document.content().map(str::to_owned));

@@ -300,7 +300,7 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     /// Sets the call at which the segment at a place becomes stale; `None`: never by age.
-    pub fn set(&mut self, place: usize, due: Option<RipeAt>) {
+    pub(super) fn set(&mut self, place: usize, due: Option<RipeAt>) {
         if let Some(before) = self.due.remove(&place) {
             self.warm.remove(&(before.warm, place));
             self.dead.remove(&(before.dead, place));
@@ -313,22 +313,22 @@ impl Schedule {
     }
 
     /// The segments that have a time, in any order.
-    pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> + '_ {
         self.due.keys().copied()
     }
 
     /// The first call at which a segment becomes stale while the provider has the request cached.
-    pub fn first(&self) -> Option<u64> {
+    pub(super) fn first(&self) -> Option<u64> {
         self.warm.first().map(|(call, _)| *call)
     }
 
     /// Returns the segments that are stale at this call, with any state of the provider's cache.
-    pub fn due(&self, call: u64) -> Vec<usize> {
+    pub(super) fn due(&self, call: u64) -> Vec<usize> {
         until(&self.warm, call)
     }
 
     /// The segments that are stale at this call if the cache is dead.
-    pub fn due_on_a_dead_cache(&self, call: u64) -> Vec<usize> {
+    pub(super) fn due_on_a_dead_cache(&self, call: u64) -> Vec<usize> {
         until(&self.dead, call)
     }
 }

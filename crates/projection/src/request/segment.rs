@@ -238,28 +238,28 @@ impl AnswerCall {
 
 impl Arguments {
     /// The calls whose arguments have a shorter form.
-    pub fn shorter(&self) -> impl Iterator<Item = &AnswerCall> {
+    pub(crate) fn shorter(&self) -> impl Iterator<Item = &AnswerCall> {
         self.calls.iter().filter(|call| call.collapsed.is_some())
     }
 
     /// Their size in a form, in UTF-16 units.
-    pub fn units_in(&self, form: Form) -> usize {
+    pub(crate) fn units_in(&self, form: Form) -> usize {
         let saved = self.calls.iter().filter_map(|call| call.shorter_in(form)).map(|args| args.saved_chars);
         self.units.saturating_sub(saved.sum())
     }
 
     /// True if the results of all calls with a shorter form are known; the forms name their calls by them.
-    pub fn is_answered(&self) -> bool {
+    pub(crate) fn is_answered(&self) -> bool {
         self.shorter().all(|call| call.object.is_some())
     }
 
     /// True if there is an edit's old text to leave out.
-    pub fn has_old_text(&self) -> bool {
+    pub(crate) fn has_old_text(&self) -> bool {
         self.is_answered() && self.calls.iter().any(|call| call.new_text.is_some())
     }
 
     /// Returns what replaces the full arguments in a form.
-    pub fn in_form(&self, form: Form) -> Vec<CollapsedCall> {
+    pub(crate) fn in_form(&self, form: Form) -> Vec<CollapsedCall> {
         let named = self.calls.iter().filter(|call| call.object.is_some());
         let shown = named.filter_map(|call| {
             let args = call.shorter_in(form)?.args.clone();

@@ -12,7 +12,7 @@ use crate::{erase, index, rewrite};
 impl Writer {
     /// Erases the texts that the owner of the store wants to forget, and then rewrites the whole file. The count includes
     /// the erasures of earlier calls that ended before the file was rewritten.
-    pub fn erase(&mut self, wanted: &[Erase], mark: &Erased) -> Result<ErasedCount> {
+    pub(crate) fn erase(&mut self, wanted: &[Erase], mark: &Erased) -> Result<ErasedCount> {
         rewrite::has_room(&self.place, rewrite::ERASE, "Nothing was changed")?;
         self.index_all()?;
         self.heads.borrow_mut().clear();
@@ -28,7 +28,7 @@ impl Writer {
     }
 
     /// Removes sessions from the store, and then rewrites the whole file if that is wanted and there is enough space.
-    pub fn prune(&mut self, which: &Which, is_dry_run: bool, is_shortened: bool) -> Result<Left> {
+    pub(crate) fn prune(&mut self, which: &Which, is_dry_run: bool, is_shortened: bool) -> Result<Left> {
         self.index_all()?;
         let now = (self.clock)();
         if is_dry_run {
@@ -63,7 +63,7 @@ impl Writer {
 
     /// Keeps to the limits that the owner has set: removes the oldest session if they are exceeded. If that fails, it is
     /// tried again after the next write.
-    pub fn keep_limits(&mut self) {
+    pub(crate) fn keep_limits(&mut self) {
         self.is_within = true;
         if self.looked.is_some_and(|looked| looked.elapsed() < LIMIT_TIME) {
             return;
@@ -83,7 +83,7 @@ impl Writer {
     }
 
     /// Rewrites the whole file, without free pages, and empties the log.
-    pub fn rewrite(&mut self) -> Result<()> {
+    pub(crate) fn rewrite(&mut self) -> Result<()> {
         self.sync_commits(true)?;
         // The log is full of the erased or removed pages: emptied first, it takes no space beside the rewrite.
         rewrite::empty_log(&self.connection)?;

@@ -29,7 +29,7 @@ pub(super) struct JournalWriter {
 
 impl JournalWriter {
     /// Reads the writer of a journal, and gives it one the first time.
-    pub async fn of(journal: &SqliteStore) -> Result<Self> {
+    pub(super) async fn of(journal: &SqliteStore) -> Result<Self> {
         let noted = journal.note(WRITER).await?.and_then(|text| serde_json::from_str(&text).ok());
         Ok(match noted {
             Some(writer) => writer,
@@ -42,7 +42,7 @@ impl JournalWriter {
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE` if the system has no random numbers.
-    pub fn begin_run(&mut self) -> Result<()> {
+    pub(super) fn begin_run(&mut self) -> Result<()> {
         let more = self.runs.len().saturating_sub(MOST_RUNS - 1);
         self.runs.drain(..more);
         self.runs.push(random_name()?[..16].to_owned());
@@ -50,12 +50,12 @@ impl JournalWriter {
     }
 
     /// The current run of the sender, whichever process that is.
-    pub fn run(&self) -> Option<&str> {
+    pub(super) fn run(&self) -> Option<&str> {
         self.runs.last().map(String::as_str)
     }
 
     /// True if one of the runs that this journal knows has written a mark.
-    pub fn wrote(&self, mark: &Value) -> bool {
+    pub(super) fn wrote(&self, mark: &Value) -> bool {
         match mark["run"].as_str() {
             Some(run) => self.runs.iter().any(|own| own == run),
             // Of an earlier version of this library.
@@ -64,7 +64,7 @@ impl JournalWriter {
     }
 
     /// Notes it in its journal.
-    pub async fn save(&self, journal: &SqliteStore) -> Result<()> {
+    pub(super) async fn save(&self, journal: &SqliteStore) -> Result<()> {
         journal.set_note(WRITER, &serde_json::to_string(self).unwrap_or_default()).await
     }
 }

@@ -73,7 +73,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub fn open(path: PathBuf) -> Result<Self> {
+    pub(super) fn open(path: PathBuf) -> Result<Self> {
         let marks = match std::fs::read(&path) {
             // A damaged hint is ignored: XTDB is asked for everything again.
             Ok(bytes) => serde_json::from_slice(&bytes)
@@ -84,12 +84,12 @@ impl Progress {
         Ok(Self { path, marks: Mutex::new(marks) })
     }
 
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Reads the notes of another process. Returns the progress of sending.
-    pub fn reload(&self) -> TxId {
+    pub(super) fn reload(&self) -> TxId {
         let noted = std::fs::read(&self.path)
             .ok()
             .and_then(|bytes| serde_json::from_slice::<ProgressMarks>(&bytes).ok());
@@ -99,37 +99,42 @@ impl Progress {
         TxId(self.sent().place.tx)
     }
 
-    pub fn was_connected(&self) -> bool {
+    pub(super) fn was_connected(&self) -> bool {
         self.marks().seen.is_some()
     }
 
-    pub fn sent(&self) -> Sent {
+    pub(super) fn sent(&self) -> Sent {
         let marks = self.marks();
         let place = JournalPlace { tx: marks.sent, millis: marks.sent_millis };
         Sent { place, mark: marks.mark, mark_tx: marks.mark_tx }
     }
 
     /// Notes the first contact. Earlier versions in the database are read when they are needed.
-    pub fn connected(&self, latest: TxId) -> Result<()> {
+    pub(super) fn connected(&self, latest: TxId) -> Result<()> {
         self.change(|marks| marks.seen = Some(latest.0))
     }
 
     /// The newest transaction of XTDB that one of the notes is about.
-    pub fn newest(&self) -> TxId {
+    pub(super) fn newest(&self) -> TxId {
         let marks = self.marks();
         let areas = marks.areas.values().map(|position| position.tx);
         TxId(areas.chain(marks.seen).max().unwrap_or(0))
     }
 
     /// The position up to which the journal has read the log of an area.
-    pub fn position(&self, area: &Area) -> AreaPosition {
+    pub(super) fn position(&self, area: &Area) -> AreaPosition {
         let marks = self.marks();
         let seen = AreaPosition { tx: marks.seen.unwrap_or(0), ..AreaPosition::default() };
         marks.areas.get(area).cloned().filter(|position| position.tx >= seen.tx).unwrap_or(seen)
     }
 
     /// Notes how far the journal has read the log of an area. `journal`: the journal's position now.
-    pub fn note_position(&self, area: &Area, position: AreaPosition, journal: JournalPlace) -> Result<()> {
+    pub(super) fn note_position(
+        &self,
+        area: &Area,
+        position: AreaPosition,
+        journal: JournalPlace,
+    ) -> Result<()> {
         self.change(|marks| {
             let areas = &mut marks.areas;
             if areas.insert(area.clone(), position.clone()) != Some(position) {
@@ -145,12 +150,12 @@ impl Progress {
     }
 
     /// The journal's position when the last position of an area was noted.
-    pub fn journal(&self) -> Option<JournalPlace> {
+    pub(super) fn journal(&self) -> Option<JournalPlace> {
         self.marks().journal
     }
 
     /// Forgets how far the journal has read: it, or the database, is not the one that this was noted about.
-    pub fn forget_positions(&self) -> Result<()> {
+    pub(super) fn forget_positions(&self) -> Result<()> {
         self.change(|marks| {
             marks.areas.clear();
             marks.seen = Some(0);
@@ -158,7 +163,7 @@ impl Progress {
         })
     }
 
-    pub fn note_sent(&self, sent: Sent) -> Result<()> {
+    pub(super) fn note_sent(&self, sent: Sent) -> Result<()> {
         self.change(|marks| {
             (marks.sent, marks.sent_millis) = (sent.place.tx, sent.place.millis);
             (marks.mark, marks.mark_tx) = (sent.mark, sent.mark_tx);

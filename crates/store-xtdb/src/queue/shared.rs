@@ -206,7 +206,7 @@ pub(super) fn silent(options: &XtdbOptions) -> StoreError {
 pub(super) struct WaitingCaller<'a>(&'a Shared);
 
 impl<'a> WaitingCaller<'a> {
-    pub fn new(shared: &'a Shared) -> Self {
+    pub(super) fn new(shared: &'a Shared) -> Self {
         shared.waiting.fetch_add(1, Ordering::AcqRel);
         shared.turn.send_modify(|n| *n += 1);
         shared.work.notify_one();

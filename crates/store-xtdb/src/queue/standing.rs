@@ -197,7 +197,7 @@ impl JournalPosition {
     }
 
     /// The note of this position, for the writer's mark.
-    pub fn note(self, place: JournalPlace) -> Value {
+    pub(super) fn note(self, place: JournalPlace) -> Value {
         json!({ "tx": self.tx, "more": self.more, "time": place.millis })
     }
 }

@@ -95,7 +95,7 @@ impl Default for Areas {
 
 impl Areas {
     /// Notes that the process works in this area. True if that is new.
-    pub fn enter(&mut self, area: Area) -> bool {
+    pub(super) fn enter(&mut self, area: Area) -> bool {
         if self.0.get(&area).is_some() {
             return false;
         }
@@ -103,31 +103,31 @@ impl Areas {
         true
     }
 
-    pub fn has(&self, area: &Area) -> bool {
+    pub(super) fn has(&self, area: &Area) -> bool {
         self.0.contains(area)
     }
 
     /// Notes that the process asks now.
-    pub fn asks(&mut self, area: &Area) {
+    pub(super) fn asks(&mut self, area: &Area) {
         if let Some(asked) = self.0.peek_mut(area) {
             *asked = Some(Instant::now());
         }
     }
 
     /// Notes that nothing is known of any of them.
-    pub fn ask_again(&mut self) {
+    pub(super) fn ask_again(&mut self) {
         self.0.iter_mut().for_each(|(_, asked)| *asked = None);
     }
 
     /// Notes that it does not have everything yet.
-    pub fn is_late(&mut self, area: &Area) {
+    pub(super) fn is_late(&mut self, area: &Area) {
         if let Some(asked) = self.0.peek_mut(area) {
             *asked = None;
         }
     }
 
     /// Those to ask about at a turn: all but those of sessions that were asked about a moment ago.
-    pub fn due(&self) -> Vec<Area> {
+    pub(super) fn due(&self) -> Vec<Area> {
         let is_due = |(area, asked): &(&Area, &Option<Instant>)| {
             !area.is_of_a_session() || asked.is_none_or(|asked| asked.elapsed() >= SESSION_PAUSE)
         };
@@ -145,18 +145,18 @@ pub(super) struct RemoteIds {
 }
 
 impl RemoteIds {
-    pub fn add<'a>(&mut self, ids: impl IntoIterator<Item = &'a ObjectId>) {
+    pub(super) fn add<'a>(&mut self, ids: impl IntoIterator<Item = &'a ObjectId>) {
         self.hashes.extend(ids.into_iter().map(short));
     }
 
     /// Takes over the part of the list that was read.
-    pub fn complete(&mut self, hashes: HashSet<u64>) {
+    pub(super) fn complete(&mut self, hashes: HashSet<u64>) {
         self.hashes.extend(hashes);
         self.is_complete = true;
     }
 
     /// True if XTDB had no such object at the last check for others' writes.
-    pub fn lacks(&self, id: &ObjectId) -> bool {
+    pub(super) fn lacks(&self, id: &ObjectId) -> bool {
         self.is_complete && !self.hashes.contains(&short(id))
     }
 }
@@ -179,12 +179,12 @@ pub(super) struct JournalWrite {
 
 impl JournalWrite {
     /// Returns the objects that this process has just written.
-    pub fn of(ids: Vec<ObjectId>, is_written: &[bool]) -> Vec<Self> {
+    pub(super) fn of(ids: Vec<ObjectId>, is_written: &[bool]) -> Vec<Self> {
         let written = ids.into_iter().zip(is_written).filter(|(_, is)| **is).map(|(id, _)| id);
         Self::counted(written, false)
     }
 
-    pub fn counted(ids: impl Iterator<Item = ObjectId>, is_doubtful: bool) -> Vec<Self> {
+    pub(super) fn counted(ids: impl Iterator<Item = ObjectId>, is_doubtful: bool) -> Vec<Self> {
         let mut times: HashMap<ObjectId, usize> = HashMap::new();
         ids.for_each(|id| *times.entry(id).or_default() += 1);
         times.into_iter().map(|(id, times)| Self { id, times, is_doubtful }).collect()

@@ -11,7 +11,7 @@ use super::given::{file_in, put, put_at, session, turn, unique, write};
 use crate::{Change, Store, Write};
 
 /// In whatever order versions arrive, a transaction's number identifies its writes, and a history is oldest first.
-pub async fn a_transaction_names_its_version(store: Arc<dyn Store>) {
+pub(super) async fn a_transaction_names_its_version(store: Arc<dyn Store>) {
     for order in [[1, 2, 3], [3, 1, 2], [3, 2, 1], [2, 3, 1], [2, 1, 3], [1, 3, 2]] {
         let filesystem = unique("f");
         let id = file_in(&filesystem, "/x", None).id().clone();
@@ -55,7 +55,7 @@ pub async fn a_transaction_names_its_version(store: Arc<dyn Store>) {
 }
 
 /// A document that arrives later and lies between two versions of a chain does not become the base of the next patch.
-pub async fn a_journal_keeps_its_sense_when_an_older_version_arrives_later(store: Arc<dyn Store>) {
+pub(super) async fn a_journal_keeps_its_sense_when_an_older_version_arrives_later(store: Arc<dyn Store>) {
     let chat = Document::chat(&session());
     let id = chat.id().clone();
     let at = |n, millis| Write::Patch {

@@ -15,7 +15,7 @@ use super::given::{
 use super::searching::look_for;
 use crate::{AsOf, Change, Filter, KnownAt, Store, Write};
 
-pub async fn an_unknown_object_is_none(store: Arc<dyn Store>) {
+pub(super) async fn an_unknown_object_is_none(store: Arc<dyn Store>) {
     let id = ObjectId::new(unique("absent"));
     assert_eq!(store.get(&id, AsOf::default()).await.unwrap(), None);
     assert_eq!(store.get(&id, known(TxId(u64::MAX))).await.unwrap(), None);
@@ -24,7 +24,7 @@ pub async fn an_unknown_object_is_none(store: Arc<dyn Store>) {
     assert_eq!(store.outlines(std::slice::from_ref(&id)).await.unwrap(), [None]);
 }
 
-pub async fn as_of_a_transaction(store: Arc<dyn Store>) {
+pub(super) async fn as_of_a_transaction(store: Arc<dyn Store>) {
     let session = session();
     let id = ObjectId::system_prompt(&session);
     let before = store.latest_tx().await.unwrap();
@@ -49,7 +49,7 @@ pub async fn as_of_a_transaction(store: Arc<dyn Store>) {
     assert_eq!(late.document.content(), Some("4"));
 }
 
-pub async fn as_of_a_valid_time(store: Arc<dyn Store>) {
+pub(super) async fn as_of_a_valid_time(store: Arc<dyn Store>) {
     let filesystem = unique("f");
     let id = file_in(&filesystem, "/x", None).id().clone();
     for (text, millis) in [("a", 1_000), ("b", 2_000), ("c", 3_000)] {
@@ -63,7 +63,7 @@ pub async fn as_of_a_valid_time(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn a_back_dated_version_does_not_become_the_latest(store: Arc<dyn Store>) {
+pub(super) async fn a_back_dated_version_does_not_become_the_latest(store: Arc<dyn Store>) {
     let filesystem = unique("f");
     let id = file_in(&filesystem, "/x", None).id().clone();
     let newer = put_at(&*store, file_in(&filesystem, "/x", Some("newer")), 2_000).await;
@@ -84,7 +84,7 @@ pub async fn a_back_dated_version_does_not_become_the_latest(store: Arc<dyn Stor
     assert_eq!(history.iter().map(|v| v.valid_time.millis()).collect::<Vec<_>>(), [1_000, 2_000, far]);
 }
 
-pub async fn equal_content_is_compared_at_its_valid_time(store: Arc<dyn Store>) {
+pub(super) async fn equal_content_is_compared_at_its_valid_time(store: Arc<dyn Store>) {
     let filesystem = unique("f");
     let version = |text| file_in(&filesystem, "/x", Some(text));
     for (text, millis, written) in [
@@ -102,7 +102,7 @@ pub async fn equal_content_is_compared_at_its_valid_time(store: Arc<dyn Store>) 
     }
 }
 
-pub async fn patched_documents_are_read_as_of_any_point(store: Arc<dyn Store>) {
+pub(super) async fn patched_documents_are_read_as_of_any_point(store: Arc<dyn Store>) {
     let session = session();
     let chat = Document::chat(&session);
     let mut points = vec![(put(&*store, chat.clone()).await, chat.clone())];
@@ -120,7 +120,7 @@ pub async fn patched_documents_are_read_as_of_any_point(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn a_patch_holds_from_its_valid_time_on(store: Arc<dyn Store>) {
+pub(super) async fn a_patch_holds_from_its_valid_time_on(store: Arc<dyn Store>) {
     let session = session();
     let chat = Document::chat(&session);
     let id = chat.id().clone();
@@ -143,7 +143,7 @@ pub async fn a_patch_holds_from_its_valid_time_on(store: Arc<dyn Store>) {
 }
 
 /// A history read in pages has all versions, and no transaction is split.
-pub async fn a_history_in_pages_is_the_whole_history(store: Arc<dyn Store>) {
+pub(super) async fn a_history_in_pages_is_the_whole_history(store: Arc<dyn Store>) {
     let session = session();
     let id = ObjectId::chat(&session);
     write(&*store, vec![Write::put(Document::chat(&session))]).await;
@@ -167,7 +167,7 @@ pub async fn a_history_in_pages_is_the_whole_history(store: Arc<dyn Store>) {
     assert_eq!(store.history_page(&ObjectId::new("none"), TxId(0), 9).await.unwrap(), []);
 }
 
-pub async fn many_objects_come_in_the_order_asked_for(store: Arc<dyn Store>) {
+pub(super) async fn many_objects_come_in_the_order_asked_for(store: Arc<dyn Store>) {
     let filesystem = unique("f");
     let documents: Vec<Document> =
         (0..50).map(|n| file_in(&filesystem, &format!("/{n}"), Some(&n.to_string()))).collect();
@@ -184,7 +184,7 @@ pub async fn many_objects_come_in_the_order_asked_for(store: Arc<dyn Store>) {
     assert_eq!(store.get_many(&[], AsOf::default()).await.unwrap(), []);
 }
 
-pub async fn outlines_have_no_content(store: Arc<dyn Store>) {
+pub(super) async fn outlines_have_no_content(store: Arc<dyn Store>) {
     let filesystem = unique("f");
     let (text, null) = (file_in(&filesystem, "/a.rs", Some("long text")), file_in(&filesystem, "/b", None));
     let receipt = write(&*store, vec![Write::put(text.clone()), Write::put(null.clone())]).await;
@@ -201,7 +201,7 @@ pub async fn outlines_have_no_content(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn outlines_of_patched_documents_have_the_scalar_fields(store: Arc<dyn Store>) {
+pub(super) async fn outlines_of_patched_documents_have_the_scalar_fields(store: Arc<dyn Store>) {
     let session = session();
     let chat = Document::chat(&session);
     put(&*store, chat.clone()).await;
@@ -215,7 +215,7 @@ pub async fn outlines_of_patched_documents_have_the_scalar_fields(store: Arc<dyn
     assert_eq!((outline.is_null, outline.tx_id), (false, receipt.tx_id));
 }
 
-pub async fn the_journal_has_every_write(store: Arc<dyn Store>) {
+pub(super) async fn the_journal_has_every_write(store: Arc<dyn Store>) {
     let session = session();
     let chat = Document::chat(&session);
     put_at(&*store, chat.clone(), 1_000).await;
@@ -231,7 +231,7 @@ pub async fn the_journal_has_every_write(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn queries_filter_by_type_and_source(store: Arc<dyn Store>) {
+pub(super) async fn queries_filter_by_type_and_source(store: Arc<dyn Store>) {
     let (filesystem, other, session) = (unique("f"), unique("f"), session());
     let files = [
         file_in(&filesystem, "/src/b.rs", Some("b")),
@@ -274,7 +274,7 @@ pub async fn queries_filter_by_type_and_source(store: Arc<dyn Store>) {
     assert_eq!(store.query(&since).await.unwrap(), ids(&[0]));
 }
 
-pub async fn changes_since_a_transaction(store: Arc<dyn Store>) {
+pub(super) async fn changes_since_a_transaction(store: Arc<dyn Store>) {
     let session = session();
     let (chat, text) = (ObjectId::chat(&session), ObjectId::system_prompt(&session));
     let first = put(&*store, Document::chat(&session)).await;
@@ -288,7 +288,7 @@ pub async fn changes_since_a_transaction(store: Arc<dyn Store>) {
     assert_eq!(store.changes_since(TxId(u64::MAX)).await.unwrap().len(), 0);
 }
 
-pub async fn a_write_is_readable_at_once(store: Arc<dyn Store>) {
+pub(super) async fn a_write_is_readable_at_once(store: Arc<dyn Store>) {
     let session = session();
     for n in 0..30 {
         let receipt = put(&*store, prompt(&session, &n.to_string())).await;
@@ -298,14 +298,14 @@ pub async fn a_write_is_readable_at_once(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn local_values_keep_the_first_default(store: Arc<dyn Store>) {
+pub(super) async fn local_values_keep_the_first_default(store: Arc<dyn Store>) {
     let name = unique("name");
     assert_eq!(store.local_value(&name, "first").await.unwrap(), "first");
     assert_eq!(store.local_value(&name, "second").await.unwrap(), "first");
     assert_eq!(store.local_value(&unique("name"), "third").await.unwrap(), "third");
 }
 
-pub async fn an_intact_store_has_no_damage(store: Arc<dyn Store>) {
+pub(super) async fn an_intact_store_has_no_damage(store: Arc<dyn Store>) {
     let session = session();
     put(&*store, Document::chat(&session)).await;
     for n in 1..=3 {
@@ -316,7 +316,7 @@ pub async fn an_intact_store_has_no_damage(store: Arc<dyn Store>) {
     assert_eq!(store.verify().await.unwrap(), []);
 }
 
-pub async fn a_closed_store_says_so(store: Arc<dyn Store>) {
+pub(super) async fn a_closed_store_says_so(store: Arc<dyn Store>) {
     let session = session();
     put(&*store, prompt(&session, "x")).await;
     store.close().await.unwrap();

@@ -8,7 +8,7 @@ use context_model::object::ObjectType;
 use super::given::{file_in, prompt, put, session, toolcall, unique};
 use crate::{Search, Store};
 
-pub async fn a_search_finds_words_with_their_line(store: Arc<dyn Store>) {
+pub(super) async fn a_search_finds_words_with_their_line(store: Arc<dyn Store>) {
     let (filesystem, session) = (unique("f"), session());
     // A word that occurs only in this run, because the store may contain other objects.
     let rare = unique("zq").replace('-', "x");
@@ -65,7 +65,7 @@ pub async fn a_search_finds_words_with_their_line(store: Arc<dyn Store>) {
     assert_eq!(found.iter().find(|hit| hit.id == id).unwrap().tx_id, again.tx_id);
 }
 
-pub async fn any_text_is_a_valid_search(store: Arc<dyn Store>) {
+pub(super) async fn any_text_is_a_valid_search(store: Arc<dyn Store>) {
     put(&*store, prompt(&session(), "a \"quoted\" text: x AND y")).await;
     let odd = [
         "",

@@ -15,7 +15,7 @@ use super::given::{
 };
 use crate::{AsOf, Store, Transaction, Write};
 
-pub async fn a_document_comes_back_as_it_was_written(store: Arc<dyn Store>) {
+pub(super) async fn a_document_comes_back_as_it_was_written(store: Arc<dyn Store>) {
     let document = prompt(&session(), "You are an agent.\n\u{1F600} \u{0} \u{2028} é");
     let receipt = put(&*store, document.clone()).await;
     let version = store.get(document.id(), AsOf::default()).await.unwrap().unwrap();
@@ -25,7 +25,7 @@ pub async fn a_document_comes_back_as_it_was_written(store: Arc<dyn Store>) {
     assert_eq!(receipt.written, [true]);
 }
 
-pub async fn every_kind_of_document_comes_back(store: Arc<dyn Store>) {
+pub(super) async fn every_kind_of_document_comes_back(store: Arc<dyn Store>) {
     let session = session();
     let other = Source::from_value(json!({ "type": "s3", "bucket": unique("b"), "key": "k" })).unwrap();
     let identity = context_model::hash::identity_hash(ObjectType::File, Some(&other));
@@ -48,7 +48,7 @@ pub async fn every_kind_of_document_comes_back(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn equal_content_is_written_once(store: Arc<dyn Store>) {
+pub(super) async fn equal_content_is_written_once(store: Arc<dyn Store>) {
     let document = file_in(&unique("f"), "/a", Some("same"));
     let first = put(&*store, document.clone()).await;
     let second = put(&*store, document.clone()).await;
@@ -57,7 +57,7 @@ pub async fn equal_content_is_written_once(store: Arc<dyn Store>) {
     assert_eq!(store.history(document.id()).await.unwrap().len(), 1);
 }
 
-pub async fn a_then_b_then_a_makes_three_versions(store: Arc<dyn Store>) {
+pub(super) async fn a_then_b_then_a_makes_three_versions(store: Arc<dyn Store>) {
     let filesystem = unique("f");
     for text in ["a", "b", "a"] {
         assert_eq!(put(&*store, file_in(&filesystem, "/x", Some(text))).await.written, [true]);
@@ -66,7 +66,7 @@ pub async fn a_then_b_then_a_makes_three_versions(store: Arc<dyn Store>) {
     assert_eq!(contents(&*store, &id).await, ["a", "b", "a"].map(|t| Some(t.to_owned())));
 }
 
-pub async fn a_changed_source_hash_makes_a_version(store: Arc<dyn Store>) {
+pub(super) async fn a_changed_source_hash_makes_a_version(store: Arc<dyn Store>) {
     let source = FilesystemSource { filesystem_id: unique("f"), path: "/image.png".into() };
     for bytes in [b"one", b"two"] {
         let document = Document::file(source.clone(), None, Some(Digest::of(bytes)));
@@ -75,7 +75,7 @@ pub async fn a_changed_source_hash_makes_a_version(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn transactions_rise_strictly(store: Arc<dyn Store>) {
+pub(super) async fn transactions_rise_strictly(store: Arc<dyn Store>) {
     let session = session();
     let mut last = (store.latest_tx().await.unwrap(), None);
     for n in 0..20 {
@@ -87,7 +87,7 @@ pub async fn transactions_rise_strictly(store: Arc<dyn Store>) {
     assert!(store.latest_tx().await.unwrap() >= last.0);
 }
 
-pub async fn ten_writes_in_one_moment_make_ten_versions(store: Arc<dyn Store>) {
+pub(super) async fn ten_writes_in_one_moment_make_ten_versions(store: Arc<dyn Store>) {
     let filesystem = unique("f");
     for n in 0..10 {
         put_at(&*store, file_in(&filesystem, "/x", Some(&n.to_string())), 1_000).await;
@@ -98,7 +98,7 @@ pub async fn ten_writes_in_one_moment_make_ten_versions(store: Arc<dyn Store>) {
     assert_eq!(latest(&*store, &id).await.unwrap().content(), Some("9"));
 }
 
-pub async fn a_transaction_is_applied_whole_or_not_at_all(store: Arc<dyn Store>) {
+pub(super) async fn a_transaction_is_applied_whole_or_not_at_all(store: Arc<dyn Store>) {
     let session = session();
     let before = store.latest_tx().await.unwrap();
     let unknown = ObjectId::new(unique("absent"));
@@ -110,7 +110,7 @@ pub async fn a_transaction_is_applied_whole_or_not_at_all(store: Arc<dyn Store>)
     assert_eq!(put(&*store, prompt(&session, "x")).await.written, [true]);
 }
 
-pub async fn a_failed_expectation_is_a_conflict(store: Arc<dyn Store>) {
+pub(super) async fn a_failed_expectation_is_a_conflict(store: Arc<dyn Store>) {
     let session = session();
     let id = ObjectId::system_prompt(&session);
     let first = put(&*store, prompt(&session, "1")).await;
@@ -128,7 +128,7 @@ pub async fn a_failed_expectation_is_a_conflict(store: Arc<dyn Store>) {
     assert_eq!(latest(&*store, &id).await.unwrap().content(), Some("3"));
 }
 
-pub async fn an_expected_absence_holds_once(store: Arc<dyn Store>) {
+pub(super) async fn an_expected_absence_holds_once(store: Arc<dyn Store>) {
     let session = session();
     let create = || Transaction {
         writes: vec![Write::put(Document::chat(&session))],
@@ -138,7 +138,7 @@ pub async fn an_expected_absence_holds_once(store: Arc<dyn Store>) {
     assert_eq!(store.transact(create()).await.unwrap_err().code(), ErrorCode::Conflict);
 }
 
-pub async fn an_envelope_never_changes(store: Arc<dyn Store>) {
+pub(super) async fn an_envelope_never_changes(store: Arc<dyn Store>) {
     let id = unique("call");
     put(&*store, toolcall(&id, &session(), "out")).await;
     let payload = Map::from_iter([("content".to_owned(), json!("out"))]);
@@ -147,7 +147,7 @@ pub async fn an_envelope_never_changes(store: Arc<dyn Store>) {
     assert_eq!(latest(&*store, other.id()).await.unwrap().object_type(), ObjectType::Toolcall);
 }
 
-pub async fn the_same_object_twice_in_one_transaction_keeps_the_order(store: Arc<dyn Store>) {
+pub(super) async fn the_same_object_twice_in_one_transaction_keeps_the_order(store: Arc<dyn Store>) {
     let session = session();
     let writes = ["1", "2", "2", "3"].map(|text| Write::put(prompt(&session, text)));
     let receipt = write(&*store, writes.to_vec()).await;
@@ -159,13 +159,13 @@ pub async fn the_same_object_twice_in_one_transaction_keeps_the_order(store: Arc
     assert_eq!(read.document.content(), Some("3"));
 }
 
-pub async fn an_empty_transaction_writes_nothing(store: Arc<dyn Store>) {
+pub(super) async fn an_empty_transaction_writes_nothing(store: Arc<dyn Store>) {
     let receipt = write(&*store, Vec::new()).await;
     assert_eq!(receipt.written, Vec::<bool>::new());
     assert!(receipt.tx_id <= store.latest_tx().await.unwrap());
 }
 
-pub async fn concurrent_writers_lose_nothing(store: Arc<dyn Store>) {
+pub(super) async fn concurrent_writers_lose_nothing(store: Arc<dyn Store>) {
     let filesystem = unique("f");
     let tasks = (0..8).map(|task| {
         let (store, filesystem) = (Arc::clone(&store), filesystem.clone());
@@ -191,7 +191,7 @@ pub async fn concurrent_writers_lose_nothing(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn patches_give_the_whole_document(store: Arc<dyn Store>) {
+pub(super) async fn patches_give_the_whole_document(store: Arc<dyn Store>) {
     let session = session();
     let mut expected = Document::chat(&session);
     put(&*store, expected.clone()).await;
@@ -209,7 +209,7 @@ pub async fn patches_give_the_whole_document(store: Arc<dyn Store>) {
     assert_eq!(history[5].document.field("turn_count"), Some(&json!(5)));
 }
 
-pub async fn patches_may_follow_a_write_in_the_same_transaction(store: Arc<dyn Store>) {
+pub(super) async fn patches_may_follow_a_write_in_the_same_transaction(store: Arc<dyn Store>) {
     let session = session();
     let chat = Document::chat(&session);
     let id = chat.id().clone();
@@ -220,7 +220,7 @@ pub async fn patches_may_follow_a_write_in_the_same_transaction(store: Arc<dyn S
     assert_eq!(store.history(&id).await.unwrap().len(), 3);
 }
 
-pub async fn refuses_patches_that_do_not_fit(store: Arc<dyn Store>) {
+pub(super) async fn refuses_patches_that_do_not_fit(store: Arc<dyn Store>) {
     let session = session();
     let id = ObjectId::chat(&session);
     put(&*store, Document::chat(&session)).await;
@@ -240,12 +240,12 @@ pub async fn refuses_patches_that_do_not_fit(store: Arc<dyn Store>) {
     assert_eq!(store.history(&id).await.unwrap().len(), 2);
 }
 
-pub async fn a_patch_of_an_unknown_object_is_refused(store: Arc<dyn Store>) {
+pub(super) async fn a_patch_of_an_unknown_object_is_refused(store: Arc<dyn Store>) {
     let id = ObjectId::new(unique("chat"));
     assert_eq!(refused(&*store, vec![Write::patch(id, turn(1))]).await, ErrorCode::InvalidArgument);
 }
 
-pub async fn a_whole_write_after_patches_is_compared_with_the_result(store: Arc<dyn Store>) {
+pub(super) async fn a_whole_write_after_patches_is_compared_with_the_result(store: Arc<dyn Store>) {
     let session = session();
     let chat = Document::chat(&session);
     put(&*store, chat.clone()).await;
@@ -258,7 +258,7 @@ pub async fn a_whole_write_after_patches_is_compared_with_the_result(store: Arc<
     assert_eq!(latest(&*store, chat.id()).await, Some(expected));
 }
 
-pub async fn deep_patches_are_checked(store: Arc<dyn Store>) {
+pub(super) async fn deep_patches_are_checked(store: Arc<dyn Store>) {
     let session = session();
     let chat = Document::chat(&session);
     let id = chat.id().clone();
@@ -281,7 +281,7 @@ pub async fn deep_patches_are_checked(store: Arc<dyn Store>) {
     assert_eq!(latest(&*store, &id).await, Some(expected));
 }
 
-pub async fn a_deletion_is_a_version(store: Arc<dyn Store>) {
+pub(super) async fn a_deletion_is_a_version(store: Arc<dyn Store>) {
     let filesystem = unique("f");
     for text in [Some("text"), None, Some("text")] {
         assert_eq!(put(&*store, file_in(&filesystem, "/x", text)).await.written, [true]);
@@ -290,7 +290,7 @@ pub async fn a_deletion_is_a_version(store: Arc<dyn Store>) {
     assert_eq!(contents(&*store, &id).await, [Some("text".to_owned()), None, Some("text".to_owned())]);
 }
 
-pub async fn a_delayed_write_is_visible_at_once(store: Arc<dyn Store>) {
+pub(super) async fn a_delayed_write_is_visible_at_once(store: Arc<dyn Store>) {
     let filesystem = unique("f");
     let document = |text: &str| file_in(&filesystem, "/x", Some(text));
     let mut before = store.latest_tx().await.unwrap();

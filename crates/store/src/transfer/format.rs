@@ -71,7 +71,7 @@ pub(super) struct Exported {
 }
 
 impl Exported {
-    pub fn new(object: ObjectId, position: u64, entry: Entry) -> Self {
+    pub(super) fn new(object: ObjectId, position: u64, entry: Entry) -> Self {
         let Entry { change, tx_id, tx_time, valid_time, erased } = entry;
         Self { object, position, change, tx_id, tx_time, valid_time, erased }
     }
@@ -85,14 +85,14 @@ pub(super) struct Writing<'a> {
 }
 
 impl<'a> Writing<'a> {
-    pub fn new(out: &'a mut (dyn Write + Send)) -> std::io::Result<Self> {
+    pub(super) fn new(out: &'a mut (dyn Write + Send)) -> std::io::Result<Self> {
         let out = std::io::BufWriter::with_capacity(64 * 1024, out);
         let mut writing = Self { out, hasher: Hasher::default(), summary: Summary::default() };
         writing.line(&ExportHead { format: FORMAT.into(), version: VERSION })?;
         Ok(writing)
     }
 
-    pub fn version(&mut self, version: &Exported) -> std::io::Result<()> {
+    pub(super) fn version(&mut self, version: &Exported) -> std::io::Result<()> {
         let (document, patch) = match &version.change {
             Change::Document(document) => (Some(Value::Object(document.to_json())), None),
             Change::Patch(patch) => (None, Some(patch.clone())),
@@ -111,7 +111,7 @@ impl<'a> Writing<'a> {
         })
     }
 
-    pub fn close(mut self) -> std::io::Result<Summary> {
+    pub(super) fn close(mut self) -> std::io::Result<Summary> {
         let Summary { objects, versions, .. } = self.summary;
         let sha256 = self.hasher.clone().finish();
         self.line(&Tail { sha256, objects, versions })?;
@@ -142,7 +142,7 @@ pub(super) struct Reading<'a, R> {
 }
 
 impl<'a, R: BufRead> Reading<'a, R> {
-    pub fn new(file: &'a mut R) -> Result<Self> {
+    pub(super) fn new(file: &'a mut R) -> Result<Self> {
         let mut reading = Self {
             file,
             hasher: Hasher::default(),
@@ -170,12 +170,12 @@ impl<'a, R: BufRead> Reading<'a, R> {
         Ok(reading)
     }
 
-    pub fn summary(&self) -> Summary {
+    pub(super) fn summary(&self) -> Summary {
         self.summary
     }
 
     /// The next version and its length in bytes. `None` after the last line, if that matches the file.
-    pub fn next(&mut self) -> Result<Option<(Exported, usize)>> {
+    pub(super) fn next(&mut self) -> Result<Option<(Exported, usize)>> {
         if self.is_done {
             return Ok(None);
         }

@@ -41,7 +41,7 @@ pub(super) struct History {
 
 impl History {
     /// Starts with an object's first version. Only the form of an erased version is checked.
-    pub fn begin(
+    pub(super) fn begin(
         id: &ObjectId,
         change: &Change,
         valid_time: Timestamp,
@@ -64,7 +64,12 @@ impl History {
     }
 
     /// Continues with the next version.
-    pub fn go_on(&mut self, change: &Change, valid_time: Timestamp, is_erased: bool) -> Result<(), Refused> {
+    pub(super) fn go_on(
+        &mut self,
+        change: &Change,
+        valid_time: Timestamp,
+        is_erased: bool,
+    ) -> Result<(), Refused> {
         if self.object_type == ObjectType::Toolcall {
             return Err(format!("tool call {} has a second version", self.id));
         }

@@ -40,7 +40,7 @@ const ROWS: [RunRule; 8] = [cargo, rustc, vitest, mocha, pytest, go, tsc, eslint
 
 impl Runs {
     /// Takes in a line of the output, without colours.
-    pub fn line(&mut self, line: &str) {
+    pub(super) fn line(&mut self, line: &str) {
         if line.len() > 2_000 || line.is_empty() {
             return;
         }
@@ -52,7 +52,7 @@ impl Runs {
     }
 
     /// `2 failed: a.test.ts, b.test.ts`, `3 errors: src/a.ts:12`, `41 passed`; `None` if no program was recognised.
-    pub fn told(&self) -> Option<String> {
+    pub(super) fn told(&self) -> Option<String> {
         let sum = |of: fn(&Tally) -> u64| self.tallies.iter().map(of).sum::<u64>();
         let failed = sum(|tally| if tally.failed > 0 { tally.failed } else { tally.files });
         let errors = sum(|tally| tally.errors);

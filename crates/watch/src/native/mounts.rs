@@ -26,7 +26,7 @@ pub(super) struct MountWatch {
 
 impl MountWatch {
     /// Reports what is mounted or unmounted after this returns. `None` where the system shows no table.
-    pub fn start(listener: Arc<Listener>) -> Option<Self> {
+    pub(super) fn start(listener: Arc<Listener>) -> Option<Self> {
         let opened = || -> io::Result<Self> {
             let table = MountTable::open()?;
             let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);

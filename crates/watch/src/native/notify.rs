@@ -24,7 +24,7 @@ pub(crate) struct Watcher {
 impl Watcher {
     /// # Errors
     /// Why there can't be one, as the operating system says it.
-    pub fn open(listener: Arc<Listener>) -> Result<Self, String> {
+    pub(crate) fn open(listener: Arc<Listener>) -> Result<Self, String> {
         let (held, ended) = channel();
         // Read before the first watch: later mounts are reported.
         #[cfg(target_os = "linux")]
