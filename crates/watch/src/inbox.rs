@@ -253,7 +253,7 @@ impl Inbox {
 
     /// True if the taker will wake up on its own.
     #[cfg(test)]
-    pub fn has_timer(&self) -> bool {
+    pub(crate) fn has_timer(&self) -> bool {
         let state = self.lock();
         state.settle_at.is_some() || state.poll_at.is_some()
     }

@@ -89,7 +89,7 @@ pub(crate) mod tests {
     use crate::flush::Acknowledge;
 
     /// Listens for one file and for markers of flushes.
-    pub fn listener() -> Listener {
+    pub(crate) fn listener() -> Listener {
         let markers = Markers { directory: "/m".into(), prefix: "flush-1-".into() };
         let listener = Listener::new(Inbox::new(100, Duration::from_secs(3600)), Some(markers), None);
         listener.plan().track(Utf8Path::new("/a/b/f"));

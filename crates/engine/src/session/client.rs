@@ -149,7 +149,7 @@ fn random_id() -> Result<String> {
 #[cfg(test)]
 impl Client {
     /// A client with a memory store for itself, in the folder `/`, with these options changed.
-    pub async fn of_test(change: impl FnOnce(Options) -> Options) -> Self {
+    pub(crate) async fn of_test(change: impl FnOnce(Options) -> Options) -> Self {
         let session = SessionId::new("s").unwrap_or_else(|error| panic!("{error}"));
         let options = Options::new(session, "/", context_store::memory::MemoryStore::new());
         let options = change(Options { filesystem_id: Some("disk".into()), ..options });

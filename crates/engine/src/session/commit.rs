@@ -10,7 +10,7 @@ use context_store::{Receipt, StoreError, Transaction, Write};
 use serde_json::json;
 
 use super::catalog::Meta;
-use super::session::{SessionChange, SessionWrite};
+use super::state::{SessionChange, SessionWrite};
 pub(crate) use super::work::Work;
 use super::{Session, refresh};
 use crate::session::client::{Client, Fsync};

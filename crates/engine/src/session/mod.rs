@@ -14,7 +14,7 @@ pub(crate) mod options;
 pub(crate) mod paths;
 pub(crate) mod references;
 pub(crate) mod refresh;
-mod session;
+mod state;
 mod work;
 
-pub(crate) use session::{Session, SessionChange, SessionWrite};
+pub(crate) use state::{Session, SessionChange, SessionWrite};

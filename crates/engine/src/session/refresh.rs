@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Session;
 use super::catalog::Meta;
-use super::session::SessionChange;
+use super::state::SessionChange;
 use crate::session::client::Client;
 use crate::session::error::{EngineError, Result};
 
