@@ -33,7 +33,7 @@ interface Sent {
 class GooseLoop {
   readonly messages: Sent[] = []
   readonly url: string
-  /** What was sent. */
+  /** The requests, as they came. */
   readonly bodies: string[] = []
 
   constructor(url: string) {

@@ -46,7 +46,7 @@ pub struct Question {
 /// An answer's status, content type and body.
 pub type Said = (u16, String, String);
 
-/// What stands behind a port; `None` is a connection that ends without an answer.
+/// The answers of a port; `None` is a connection that ends without one.
 pub type Behind = Arc<dyn Fn(Question) -> Pin<Box<dyn Future<Output = Option<Said>> + Send>> + Send + Sync>;
 
 /// A port of one machine; it ends when dropped.

@@ -48,7 +48,7 @@ pub trait Database {
     fn evict(&self, ids: &[&str]) -> impl Future<Output = ()> + Send;
     /// True if it has a version of an object.
     fn has(&self, id: &str) -> impl Future<Output = bool> + Send;
-    /// Loses its newest transactions: so many of them, or those since its backup.
+    /// Loses its `lost` newest transactions, or those since its backup.
     fn rewind(&mut self, lost: usize) -> impl Future<Output = ()> + Send;
     /// Makes a backup if it needs one to rewind, and has none.
     fn back_up(&mut self) -> impl Future<Output = ()> + Send;

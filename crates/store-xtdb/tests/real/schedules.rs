@@ -19,7 +19,7 @@ struct Real {
     node: Node,
     data: tempfile::TempDir,
     backup: Option<tempfile::TempDir>,
-    /// What its owner removed, and removes again from a backup.
+    /// The objects that its owner removed, and removes again from a backup.
     removed: Mutex<Vec<String>>,
     client: reqwest::Client,
 }
