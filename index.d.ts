@@ -47,7 +47,6 @@ export type ErrorCode =
 /** A file's content: text, or its bytes. */
 export type Content = string | Uint8Array
 
-
 /**
  * Which binding artifact the generated loader actually loaded: `'native'` for
  * a native addon, otherwise the `platformArchABI` of the WASI flavor. Every
