@@ -112,6 +112,8 @@ interface Usage {
   rows: { key: string; folder: string }[]
 }
 
+const LISTED = "2 calls of OpenCode count at list prices: these files don't say whether a plan at a flat rate paid\n"
+
 describe('a session in the database', () => {
   test('counts in usage as its export does, with its subagents, and the file stays as it is', async () => {
     const home = emptyHome()
@@ -134,13 +136,13 @@ describe('a session in the database', () => {
       sessions: { format: string; id: string; calls: number; cwd: string }[]
     }
     expect(replayed.sessions).toMatchObject([{ format: 'opencode', id: ID, calls: 2, cwd: '/home/dev/shop' }])
-    for (const args of [
-      ['why', ID.slice(0, 12)],
-      ['why', `opencode:${ID.slice(0, 12)}`],
-      ['usage', ID.slice(0, 12)],
-      ['usage', path],
-    ])
-      expect([args, await cli(args, home.env)]).toEqual([args, expect.objectContaining({ code: 0, stderr: '' })])
+    for (const [args, told] of [
+      [['why', ID.slice(0, 12)], ''],
+      [['why', `opencode:${ID.slice(0, 12)}`], ''],
+      [['usage', ID.slice(0, 12)], LISTED],
+      [['usage', path], LISTED],
+    ] as const)
+      expect([args, await cli([...args], home.env)]).toEqual([args, expect.objectContaining({ code: 0, stderr: told })])
   })
 
   test.each<[what: string, damage: (path: string) => void]>([
