@@ -5,6 +5,7 @@
 import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-agent'
 import { askedOf, isBindingRefusal, ObservedBinding, rulesOf, Withheld } from '../lib/models/index.ts'
 import type { Binding, ModelRules } from '../lib/models/index.ts'
+import { entriesBack } from './messages.ts'
 import type { SessionTree } from './messages.ts'
 
 type Model = NonNullable<ExtensionContext['model']>
@@ -40,9 +41,7 @@ export class SessionBinding {
 
   /** Takes in what the newest answers of a branch say. Call it before each model call; it reads back to the last answer. */
   follow(branch: SessionTree): void {
-    for (let id = branch.getLeafId(); id !== null;) {
-      const entry = branch.getEntry(id)
-      if (entry === undefined) return
+    for (const entry of entriesBack(branch)) {
       if (entry.type === 'message' && entry.message.role === 'assistant') {
         const { provider, model, stopReason } = entry.message
         if (isRefusal(entry)) this.#observed.refused(`${provider}/${model}`)
@@ -51,7 +50,6 @@ export class SessionBinding {
           return
         }
       }
-      id = entry.parentId
     }
   }
 
@@ -60,8 +58,7 @@ export class SessionBinding {
    * the newest answer is a refusal. Returns how many blocks are withheld that were not before.
    */
   withhold(session: SessionTree & { getBranch(): SessionEntry[] }): number {
-    const leaf = session.getLeafId()
-    const newest = newestAnswer(session, leaf)
+    const newest = newestAnswer(session)
     if (this.#hasRead && (newest === undefined || !isRefusal(newest) || this.#handled.has(newest.id))) return 0
     this.#hasRead = true
     let added = 0
@@ -97,12 +94,8 @@ function asksForDrops(model: Model, lastRequest: unknown): boolean {
 }
 
 /** The last answer before an entry, also one that failed. */
-function newestAnswer(branch: SessionTree, from: string | null): SessionEntry | undefined {
-  for (let id = from; id !== null;) {
-    const entry = branch.getEntry(id)
-    if (entry === undefined || (entry.type === 'message' && entry.message.role === 'assistant')) return entry
-    id = entry.parentId
-  }
+function newestAnswer(branch: SessionTree): SessionEntry | undefined {
+  for (const entry of entriesBack(branch)) if (entry.type === 'message' && entry.message.role === 'assistant') return entry
   return undefined
 }
 

@@ -19,6 +19,16 @@ export type Replacement = ContextEditEntry['replacement']
 /** A message as Pi's agent holds it. */
 export type PiMessage = ProjectedSessionEntry['messages'][number]
 
+/** The entries of the current branch, from the leaf back to its first one. Costs what is read of it. */
+export function* entriesBack(branch: SessionTree): Generator<SessionEntry, void> {
+  for (let id = branch.getLeafId(); id !== null;) {
+    const entry = branch.getEntry(id)
+    if (entry === undefined) return
+    yield entry
+    id = entry.parentId
+  }
+}
+
 /**
  * The entries after `last` on the current branch, oldest first; all of them if `last` is null, undefined if `last` is
  * not on the branch. Walks from the leaf, so the cost depends on the new entries alone.

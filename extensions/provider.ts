@@ -1,5 +1,6 @@
 /** Facts that Pi knows about the provider of a session: the model that really answers, its cache, and the bill. */
 import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-agent'
+import { entriesBack } from './messages.ts'
 import type { SessionTree } from './messages.ts'
 
 /** The API name of models that route each request to another one. */
@@ -37,16 +38,13 @@ interface LastAnswer {
 /** Finds the last answer of a provider, starting at the leaf. */
 export function lastAnswer(branch: SessionTree): LastAnswer | undefined {
   let warmedMs: number | undefined
-  for (let id = branch.getLeafId(); id !== null;) {
-    const entry = branch.getEntry(id)
-    if (entry === undefined) return undefined
+  for (const entry of entriesBack(branch)) {
     if (isUsage(entry) && entry.kind === 'cache_warm') warmedMs ??= Date.parse(entry.timestamp)
     if (entry.type === 'message' && entry.message.role === 'assistant') {
       const { provider, model, timestamp, stopReason, usage } = entry.message
       if (stopReason !== 'error' && stopReason !== 'aborted')
         return { provider, model, atMs: timestamp, perCatalogueDollar: perCatalogueDollar(usage as Partial<PricedUsage> | undefined), warmedMs }
     }
-    id = entry.parentId
   }
   return undefined
 }
@@ -56,15 +54,12 @@ export function answeredBefore(
   branch: SessionTree,
   { provider, model, timestamp }: { provider: string; model: string; timestamp: number },
 ): number | undefined {
-  for (let id = branch.getLeafId(); id !== null;) {
-    const entry = branch.getEntry(id)
-    if (entry === undefined) return undefined
+  for (const entry of entriesBack(branch)) {
     if (entry.type === 'message' && entry.message.role === 'assistant') {
       const { message: said } = entry
       const isFailed = said.stopReason === 'error' || said.stopReason === 'aborted'
       if (said.provider === provider && said.model === model && said.timestamp < timestamp && !isFailed) return said.timestamp
     }
-    id = entry.parentId
   }
   return undefined
 }
@@ -92,15 +87,12 @@ export function possibleModels(ctx: ExtensionContext): NonNullable<ExtensionCont
   const { model } = ctx
   if (!isVirtual(model)) return model === undefined ? [] : [model]
   const names = new Map<string, NonNullable<ExtensionContext['model']>>()
-  for (let id = ctx.sessionManager.getLeafId(); id !== null;) {
-    const entry = ctx.sessionManager.getEntry(id)
-    if (entry === undefined) break
+  for (const entry of entriesBack(ctx.sessionManager)) {
     if (entry.type === 'message' && entry.message.role === 'assistant') {
       const { provider, model: name } = entry.message
       const found = names.has(`${provider}/${name}`) ? undefined : ctx.modelRegistry.find(provider, name)
       if (found !== undefined) names.set(`${provider}/${name}`, found)
     }
-    id = entry.parentId
   }
   return [...names.values()]
 }
