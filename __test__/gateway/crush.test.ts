@@ -7,7 +7,7 @@ import { afterEach, expect, test } from 'vitest'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
 import { refusals } from '../../rig/valid.ts'
-import { ask, callTool, gatewayTo, JSON_TYPE, long } from './support.ts'
+import { ask, broughtBack, gatewayTo, JSON_TYPE, long } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -64,13 +64,7 @@ test('outputs leave and come back, markers stay, and no request is refused', asy
   const own = server.requests.reduce((sum, { raw }) => sum + raw.length, 0)
   const [session, ...others] = gateway.ledger.sessions
   expect([session!.host, others]).toEqual(['crush', []])
-  const ids = [
-    ...server.requests
-      .at(-1)!
-      .raw.toString()
-      .matchAll(/toolcall_ref id=(\w+)/g),
-  ].map(([, id]) => id as string)
-  const names = (await Promise.all(ids.map((id) => callTool(gateway, 'activate', { id })))).map((text) => /(n\d+_\d+) line 0 /.exec(text)?.[1])
+  const names = (await broughtBack(gateway, server.requests.at(-1)!)).map((text) => /(n\d+_\d+) line 0 /.exec(text)?.[1])
   expect(names).toEqual([...new Set(names)])
   process.stderr.write(`Crush's format: ${(own / plain).toFixed(2)} of the plain bytes, ${session!.rolls.length} rolls\n`)
   expect(own / plain).toBeLessThan(0.6)

@@ -7,7 +7,7 @@ import { afterEach, expect, test } from 'vitest'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
 import { refusals } from '../../rig/valid.ts'
-import { ask, callTool, gatewayTo, JSON_TYPE, long } from './support.ts'
+import { ask, broughtBack, gatewayTo, JSON_TYPE, long } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -89,13 +89,7 @@ test('outputs leave and come back, in one session, and no request is refused', a
   expect(warnings).toEqual([])
   for (const request of server.requests) expect(refusals(request, [])).toEqual([])
   expect(gateway.ledger.sessions.map(({ session }) => session)).toEqual([`goose:${SESSION}`])
-  const ids = [
-    ...server.requests
-      .at(-1)!
-      .raw.toString()
-      .matchAll(/toolcall_ref id=(\w+)/g),
-  ].map(([, id]) => id as string)
-  const names = (await Promise.all(ids.map((id) => callTool(gateway, 'activate', { id })))).map((text) => /(n\d+_\d+) line 0 /.exec(text)?.[1])
+  const names = (await broughtBack(gateway, server.requests.at(-1)!)).map((text) => /(n\d+_\d+) line 0 /.exec(text)?.[1])
   expect(names).toEqual([...new Set(names)])
   const own = server.requests.reduce((sum, { raw }) => sum + raw.length, 0)
   const plain = loop.bodies.reduce((sum, body) => sum + body.length, 0)

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
-import { ask, callTool, gatewayTo, JSON_TYPE, long } from './support.ts'
+import { ask, broughtBack, gatewayTo, JSON_TYPE, long } from './support.ts'
 import { ID } from './wire-agents.ts'
 import { WIRES } from './wires.ts'
 
@@ -191,9 +191,7 @@ describe.each([
     const sent = new Set((last.body[list] as object[]).map((one) => JSON.stringify(one)))
     expect(own.filter((one) => !sent.has(one))).toEqual([])
     // Each output that has left is brought back as the text of its call.
-    const ids = [...last.raw.toString().matchAll(/toolcall_ref id=(\w+)/g)].map(([, id]) => id as string)
-    const back = await Promise.all(ids.map((id) => callTool(gateway, 'activate', { id })))
-    const names = back.map((text) => /([ab]\d+) line 0 /.exec(text)?.[1])
+    const names = (await broughtBack(gateway, last)).map((text) => /([ab]\d+) line 0 /.exec(text)?.[1])
     expect(names).toEqual([...new Set(names)])
     expect(names).not.toContain(undefined)
   })

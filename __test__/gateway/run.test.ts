@@ -11,7 +11,7 @@ import { programOf } from '../../lib/gateway/programs.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
-import { AnthropicLoop, gatewayTo, long } from './support.ts'
+import { AnthropicLoop, gatewayTo, long, referencesIn } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -204,12 +204,7 @@ test('MCP client of the SDK finds the tools and brings an output back', async ()
   const { gateway } = await gatewayTo(server.url)
   const loop = new AnthropicLoop(gateway)
   for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
-  const [id] = [
-    ...server.requests
-      .at(-1)!
-      .raw.toString()
-      .matchAll(/toolcall_ref id=([0-9a-f]+)/g),
-  ].map((found) => found[1])
+  const [id] = referencesIn(server.requests.at(-1)!)
   const client = new Client({ name: 'test', version: '1' })
   onCleanUp(() => client.close())
   await client.connect(

@@ -13,6 +13,7 @@ import type { GatewayOptions } from '../../lib/gateway/options.ts'
 import type { StoreOptions } from '../../index.js'
 import { folder } from '../core/setup.ts'
 import { onCleanUp } from '../../rig/cleanup.ts'
+import type { ModelRequest } from '../../rig/exchange.ts'
 
 /** A gateway whose upstreams are a server on this machine. */
 export async function gatewayTo(
@@ -133,6 +134,16 @@ export async function callTool(gateway: Gateway, name: string, args: object, met
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args, _meta: meta } })
   const { text } = await ask(gateway.mcpUrl, { headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' }, body })
   return (JSON.parse(text) as { result: { content: { text: string }[] } }).result.content[0]!.text
+}
+
+/** The IDs of the references in a request. */
+export function referencesIn({ raw }: Pick<ModelRequest, 'raw'>): string[] {
+  return [...raw.toString().matchAll(/toolcall_ref id=([0-9a-f]+)/g)].map(([, id]) => id!)
+}
+
+/** The texts that the references in a request bring back. */
+export function broughtBack(gateway: Gateway, request: Pick<ModelRequest, 'raw'>): Promise<string[]> {
+  return Promise.all(referencesIn(request).map((id) => callTool(gateway, 'activate', { id })))
 }
 
 /** The declarations of the tools that the loop below has, ours among them. */
