@@ -33,7 +33,7 @@ ${STORE_HELP}
                         what they are
   --json                the findings as JSON
 
-${exitHelp('the store is damaged, or --secrets found some', 'done; also if there is no store yet')}`
+${exitHelp('the store is damaged, or --secrets found some', 'done; also before the first session has made a store')}`
 
 /** The findings of the command. */
 interface Findings {
@@ -77,7 +77,7 @@ export async function doctor(args: string[]): Promise<number> {
   return reading(values.store, ({ options, name }) => (values.secrets === true ? secrets(options, name, isJson) : check(options, name, top, isJson)))
 }
 
-/** Before the first session there is no store; the rest of the machine is looked at. */
+/** Prints what the machine has before the first session has made a store. */
 async function nothingYet(path: string, { isJson, isForSecrets }: { isJson: boolean; isForSecrets: boolean }): Promise<number> {
   if (isForSecrets && isJson) {
     out('[]')
