@@ -23,6 +23,21 @@ export function camelled(value: any): any {
   )
 }
 
+/** The address where a login with Google leads: the model is in the body, and Gemini's request is a field of it. */
+const CODE_ASSIST = /\/v1internal:(\w+)$/
+
+/** True if a request's path generates an answer by Code Assist. */
+export function isCodeAssist(path: string): boolean {
+  return /^(?:g|streamG)enerateContent$/.test(CODE_ASSIST.exec(path.split('?')[0] ?? '')?.[1] ?? '')
+}
+
+/** The answer of Code Assist to another question of a program that is logged in with Google; undefined for another path. */
+export function codeAssistAnswer(path: string): object | undefined {
+  const asked = CODE_ASSIST.exec(path.split('?')[0] ?? '')?.[1]
+  if (asked === undefined) return undefined
+  return asked === 'loadCodeAssist' ? { currentTier: { id: 'free-tier', name: 'free' }, cloudaicompanionProject: 'project' } : {}
+}
+
 /** The messages of a body, with the system prompt first. */
 export function geminiMessages(given: any): SentMessage[] {
   const body = { ...given, systemInstruction: given.systemInstruction ?? given.system_instruction }
@@ -121,7 +136,7 @@ function distinct(all: any[]): any[] {
 }
 
 /** Writes an answer: as events, or as one body. */
-export function geminiEncoder(model: string, id: string, isStream: boolean, signatures: GeminiSignatures) {
+export function geminiEncoder(model: string, id: string, isStream: boolean, signatures: GeminiSignatures, isWrapped = false) {
   const whole: object[] = []
   let isSigned = false
   const metadata = ({ input, cacheRead, output }: Usage): object => ({
@@ -136,7 +151,8 @@ export function geminiEncoder(model: string, id: string, isStream: boolean, sign
     responseId: id,
     ...more,
   })
-  const event = (value: object): string => `data: ${JSON.stringify(value)}\r\n\r\n`
+  const text = (value: object): string => JSON.stringify(isWrapped ? { response: value, traceId: id } : value)
+  const event = (value: object): string => `data: ${text(value)}\r\n\r\n`
   const wired = (part: WirePart): object => {
     if ('raw' in part) return part.raw
     if ('text' in part) return { text: part.text }
@@ -156,7 +172,7 @@ export function geminiEncoder(model: string, id: string, isStream: boolean, sign
     },
     end: (_finish: string, usage: Usage) => {
       const last = chunk(whole, { usageMetadata: metadata(usage) }, 'STOP')
-      return isStream ? event(last) : JSON.stringify(last)
+      return isStream ? event(last) : text(last)
     },
   }
 }

@@ -7,7 +7,7 @@ import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { blockRefusals } from './blocks.ts'
-import { geminiEncoder, geminiModel, GeminiSignatures } from './gemini.ts'
+import { codeAssistAnswer, geminiEncoder, geminiModel, GeminiSignatures, isCodeAssist } from './gemini.ts'
 import { deadline, onCleanUp } from './cleanup.ts'
 import { estimateTokens, PrefixCache } from './meter.ts'
 import { Gate, partsOf } from './reply.ts'
@@ -134,6 +134,11 @@ export class ModelServer {
     const raw = Buffer.concat(chunks)
     const path = incoming.url ?? '/'
     const api = apiOf(path)
+    const other = api === undefined ? codeAssistAnswer(path) : undefined
+    if (other !== undefined) {
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(other))
+      return
+    }
     if (incoming.method !== 'POST' || api === undefined) {
       this.problems.push(`unexpected ${incoming.method} ${path}`)
       response.writeHead(404).end()
@@ -150,7 +155,8 @@ export class ModelServer {
   }
 
   #record(api: Api, path: string, incoming: IncomingMessage, raw: Buffer, response: ServerResponse): ModelRequest {
-    const body = JSON.parse(raw.toString('utf8'))
+    const given = JSON.parse(raw.toString('utf8'))
+    const body = isCodeAssist(path) ? { ...given.request, model: given.model } : given
     const aborted = new Promise<boolean>((resolve) => {
       response.on('close', () => resolve(!response.writableFinished))
     })
@@ -218,7 +224,7 @@ export class ModelServer {
     const isStream = request.path.includes(':stream')
     const isGemini = request.api === 'google-generative-ai'
     const wire = isGemini
-      ? geminiEncoder(model, `answer_${request.n}`, isStream, this.#gemini)
+      ? geminiEncoder(model, `answer_${request.n}`, isStream, this.#gemini, isCodeAssist(request.path))
       : encoder(request.api, model, `answer_${request.n}`, request.verdict?.transformations, isLong)
     const type =
       request.api === 'bedrock-converse-stream' ? 'application/vnd.amazon.eventstream' : isGemini && !isStream ? 'application/json' : 'text/event-stream'

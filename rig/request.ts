@@ -1,6 +1,6 @@
 /** A recorded model request, read into one shape for the three provider formats. */
 import { bedrockModel, inMessages } from './bedrock.ts'
-import { geminiMessages, geminiModel, geminiTools } from './gemini.ts'
+import { geminiMessages, geminiModel, geminiTools, isCodeAssist } from './gemini.ts'
 import type { Api, ModelRequest, SentMessage } from './exchange.ts'
 
 /** The provider format that a path belongs to, or undefined. */
@@ -9,7 +9,7 @@ export function apiOf(path: string): Api | undefined {
   if (route.endsWith('/chat/completions')) return 'openai-completions'
   if (route.endsWith('/messages')) return 'anthropic-messages'
   if (route.endsWith('/responses')) return 'openai-responses'
-  if (geminiModel(route) !== undefined) return 'google-generative-ai'
+  if (geminiModel(route) !== undefined || isCodeAssist(route)) return 'google-generative-ai'
   return bedrockModel(route) === undefined ? undefined : 'bedrock-converse-stream'
 }
 

@@ -52,6 +52,8 @@ export interface Agent {
   compactsIn?: number
   /** Variables that a test adds to its environment. */
   more?: Record<string, string>
+  /** The way in which Gemini CLI is logged in. */
+  login?: 'key' | 'google' | 'vertex'
   /** The window that its configuration names. */
   window?: number
   /** Continue's own tool, a beta, fails without a terminal: "No active session found". */

@@ -25,6 +25,13 @@ describe.each([
     ['DeepSeek', { usage: { prompt_tokens: 9, completion_tokens: 2, prompt_cache_hit_tokens: 4, prompt_cache_miss_tokens: 5 } }],
     ['Moonshot', { usage: { prompt_tokens: 9, completion_tokens: 2, cached_tokens: 4 } }],
     ['Moonshot, in the last choice', { choices: [{ index: 0, delta: {}, usage: { prompt_tokens: 9, completion_tokens: 2, cached_tokens: 4 } }] }],
+    [
+      'Groq, in `x_groq`',
+      {
+        choices: [{ index: 0, delta: {} }],
+        x_groq: { id: 'q', usage: { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 4 } } },
+      },
+    ],
     ['details that are null', { usage: { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: null, cached_tokens: 4 } }],
     [
       'in a choice and for all of them',

@@ -4,6 +4,13 @@ import { join } from 'node:path'
 import type { Agent } from './agents.ts'
 import type { Installed } from './installed.ts'
 
+/** The ways in which it is logged in, with the type in its settings and the variables of each; `URL` is the provider's address. */
+export const LOGINS = {
+  key: ['gemini-api-key', { GEMINI_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: 'URL' }],
+  google: ['oauth-personal', { GOOGLE_GENAI_USE_GCA: 'true', GOOGLE_CLOUD_ACCESS_TOKEN: 'none', CODE_ASSIST_ENDPOINT: 'URL' }],
+  vertex: ['vertex-ai', { GOOGLE_GENAI_USE_VERTEXAI: 'true', GOOGLE_API_KEY: 'none', GOOGLE_VERTEX_BASE_URL: 'URL' }],
+} as const
+
 export function gemini(program: Installed): Agent {
   return {
     name: 'gemini',
@@ -15,16 +22,18 @@ export function gemini(program: Installed): Agent {
     repeats: false,
     args: (prompt, goesOn) => [...(goesOn ? ['--resume', 'latest'] : []), '--yolo', '--model', 'gemini-3.1-pro-preview', '-p', prompt],
     prepare(home, _cwd, url) {
+      const [selectedType, variables] = LOGINS[this.login ?? 'key']
+      const env = Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, value.replace('URL', url)]))
       mkdirSync(join(home, '.gemini'), { recursive: true })
       writeFileSync(
         join(home, '.gemini', 'settings.json'),
         JSON.stringify({
-          security: { auth: { selectedType: 'gemini-api-key' } },
+          security: { auth: { selectedType } },
           privacy: { usageStatisticsEnabled: false },
           general: { enableAutoUpdate: false },
         }),
       )
-      return { GEMINI_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: url, GEMINI_CLI_TRUST_WORKSPACE: 'true', ...this.more }
+      return { ...env, GEMINI_CLI_TRUST_WORKSPACE: 'true', ...this.more }
     },
     shell: (command) => ({ name: 'run_shell_command', args: { command } }),
     read: (file_path) => ({ name: 'read_file', args: { file_path } }),

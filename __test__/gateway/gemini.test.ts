@@ -26,6 +26,9 @@ const TOOLS = [
   },
 ]
 
+/** The path of a streamed request of a program that is logged in with Google. */
+const WRAPPED = '/v1internal:streamGenerateContent?alt=sse'
+
 /** A loop around a model, as Gemini CLI runs one. Its calls come from the model. */
 class GeminiLoop {
   readonly contents: any[] = []
@@ -38,10 +41,20 @@ class GeminiLoop {
     this.url = gateway.url
   }
 
+  /** The program is logged in with Google: its requests are in an envelope. */
+  get isWrapped(): boolean {
+    return this.path.includes('/v1internal:')
+  }
+
   /** Writes the fields with underscores, as litellm does. */
   isSnake = false
 
   get body(): object {
+    if (this.isWrapped) return { model: 'gemini-3.1-pro', project: 'p', user_prompt_id: 'u', request: { ...this.bare, session_id: '5d0f-wrapped' } }
+    return this.bare
+  }
+
+  get bare(): object {
     const instruction = { role: 'user', parts: [{ text: `You are a test. The working directory is: ${this.folder}` }] }
     const generationConfig = { temperature: 1, thinkingConfig: { includeThoughts: true } }
     if (!this.isSnake) return { contents: this.contents, systemInstruction: instruction, tools: TOOLS, generationConfig }
@@ -75,7 +88,8 @@ class GeminiLoop {
           .split('\r\n\r\n')
           .filter((one) => one !== '')
           .map((one) => JSON.parse(one.slice('data: '.length)))
-    return chunks.flatMap((chunk) => chunk.candidates[0].content.parts).filter((part: any) => part.thought !== true)
+    const answers = this.isWrapped ? chunks.map(({ response }) => response) : chunks
+    return answers.flatMap((answer) => answer.candidates[0].content.parts).filter((part: any) => part.thought !== true)
   }
 }
 
@@ -107,38 +121,61 @@ function breaks(server: ModelServer): { n: number; isPrompt: boolean }[] {
 }
 
 describe('Gemini', () => {
-  test.each([false, true])(
-    'a long session costs 0.6 at most, changes only between turns, is never refused, and loses nothing; with underscores: %s',
-    async (isSnake) => {
-      const server = await startModelServer(script(6))
-      const { gateway, warnings } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, gemini: server.url } })
-      const loop = Object.assign(new GeminiLoop(gateway), { isSnake })
-      let plain = 0
-      for (let turn = 0; turn < 10; turn += 1) {
-        await loop.turn(`prompt ${turn}`, output)
-        plain += JSON.stringify(loop.contents).length * 7
-      }
-      expect(server.problems).toEqual([])
-      expect(warnings).toEqual([])
-      expect(server.requests.filter(({ status }) => status !== 200)).toEqual([])
-      const [sums] = gateway.ledger.sessions
-      expect(sums!.rolls.length).toBeGreaterThan(0)
-      const found = breaks(server)
-      expect(found.length).toBeLessThanOrEqual(sums!.rolls.length)
-      expect(found.every(({ isPrompt }) => isPrompt)).toBe(true)
-      const sent = server.requests.reduce((sum, { raw }) => sum + raw.length, 0)
-      expect(sent / plain).toBeLessThan(0.6)
-      // Every collapsed output can be restored, byte for byte.
-      const texts = await broughtBack(gateway, server.requests.at(-1)!)
-      expect(texts.length).toBeGreaterThan(0)
-      const wanted = new Set(
-        loop.contents.flatMap(({ parts }) => parts.flatMap(({ functionResponse: one }: any) => (one === undefined ? [] : [one.response.output]))),
-      )
-      for (const text of texts) expect(wanted).toContain(text)
-      expect(sums!.host).toBe('gemini-cli')
-      expect(sums!.model).toBe('gemini-3.1-pro')
-    },
-  )
+  test.each<[string, object]>([
+    ['with a key', {}],
+    ['with underscores', { isSnake: true }],
+    ['with a login at Google', { path: WRAPPED }],
+  ])('a long session costs 0.6 at most, changes only between turns, is never refused, and loses nothing; %s', async (_, kind) => {
+    const server = await startModelServer(script(6))
+    const { gateway, warnings } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, gemini: server.url } })
+    const loop = Object.assign(new GeminiLoop(gateway), kind)
+    let plain = 0
+    for (let turn = 0; turn < 10; turn += 1) {
+      await loop.turn(`prompt ${turn}`, output)
+      plain += JSON.stringify(loop.contents).length * 7
+    }
+    expect(server.problems).toEqual([])
+    expect(warnings).toEqual([])
+    expect(server.requests.filter(({ status }) => status !== 200)).toEqual([])
+    const [sums] = gateway.ledger.sessions
+    expect(sums!.rolls.length).toBeGreaterThan(0)
+    const found = breaks(server)
+    expect(found.length).toBeLessThanOrEqual(sums!.rolls.length)
+    expect(found.every(({ isPrompt }) => isPrompt)).toBe(true)
+    const sent = server.requests.reduce((sum, { raw }) => sum + raw.length, 0)
+    expect(sent / plain).toBeLessThan(0.6)
+    // Every collapsed output can be restored, byte for byte.
+    const texts = await broughtBack(gateway, server.requests.at(-1)!)
+    expect(texts.length).toBeGreaterThan(0)
+    const wanted = new Set(
+      loop.contents.flatMap(({ parts }) => parts.flatMap(({ functionResponse: one }: any) => (one === undefined ? [] : [one.response.output]))),
+    )
+    for (const text of texts) expect(wanted).toContain(text)
+    expect(sums!.host).toBe('gemini-cli')
+    expect(sums!.model).toBe('gemini-3.1-pro')
+  })
+
+  test('a login with Google is a plan, names its session, and nothing of its envelope changes', async () => {
+    const server = await startModelServer(script(6))
+    const { gateway } = await gatewayTo(server.url, { upstreams: { anthropic: server.url } })
+    const loop = Object.assign(new GeminiLoop({ url: `${gateway.url}/${server.url}` }), { path: WRAPPED.slice(0) })
+    for (let turn = 0; turn < 8; turn += 1) await loop.turn(`prompt ${turn}`, output)
+    const [sums, ...others] = gateway.ledger.sessions
+    expect(others).toEqual([])
+    expect(sums!.rolls.length).toBeGreaterThan(0)
+    expect(sums!.billed.input + sums!.billed.cacheRead).toBe(server.requests.reduce((sum, { usage }) => sum + usage!.input + usage!.cacheRead, 0))
+    expect([sums!.session, sums!.isPlan]).toEqual(['gemini-cli:5d0f-wrapped', true])
+    const last = JSON.parse(server.requests.at(-1)!.raw.toString('utf8'))
+    const { contents, ...rest } = last.request
+    const { contents: own, ...expected } = loop.bare as { contents: object[] }
+    expect(contents).not.toEqual(own.slice(0, contents.length))
+    expect({ ...last, request: rest }).toEqual({
+      model: 'gemini-3.1-pro',
+      project: 'p',
+      user_prompt_id: 'u',
+      request: { ...expected, session_id: '5d0f-wrapped' },
+    })
+  })
 
   test("the bill is the answer's: what was cached is a part of the prompt, and thoughts are apart", async () => {
     const server = await startModelServer(() => ({ text: 'ok', usage: { input: 700, cacheRead: 300, cacheWrite: 0, output: 40 } }))
@@ -208,40 +245,44 @@ describe('Gemini', () => {
 const START = fileURLToPath(new URL('../../dist/cli/start.js', import.meta.url))
 const cli = agentNamed('gemini')
 
-test.skipIf(cli === undefined)('Gemini CLI works through "run": its tools and ours, a resume, and no refused request', { timeout: 600_000 }, async () => {
-  const server = await startModelServer(({ messages, tools }) => {
-    if (tools.length < 5) return 'fine'
-    const said = messages.findLastIndex(({ role }) => role === 'user')
-    const done = messages.slice(said).filter(({ role }) => role === 'tool').length
-    return done < 6 ? { calls: [cli!.shell(`cat n${done}.txt`)] } : 'done'
-  })
-  // It reads no settings below a folder that others may write to.
-  const runtime = mkdtempSync(join(process.cwd(), 'node_modules', '.gemini-'))
-  onCleanUp(() => rmSync(runtime, { recursive: true, force: true }))
-  const place = new Workplace(Object.assign(cli!, { more: { XDG_RUNTIME_DIR: runtime } }), server.url)
-  for (let n = 0; n < 6; n += 1) writeFileSync(join(place.cwd, `n${n}.txt`), long(`n${n}`, 40))
-  for (const goesOn of [false, true]) {
-    const from = server.requests.length
-    const { code, stderr } = await place.ask('read them', goesOn)
-    expect(code, stderr.slice(-2000)).toBe(0)
-    const own = server.requests.slice(from).filter(({ tools }) => tools.length > 4)
-    expect(own.length).toBe(7)
-    expect(own[0]!.tools).toContain('mcp_context_activate')
-    const texts = own.map(({ messages }) => messages.map(({ json }) => json))
-    expect(texts.every((now, n) => (texts[n - 1] ?? []).every((json, at) => now[at] === json))).toBe(true)
-  }
-  expect(server.problems.filter((problem) => !/unexpected (?:GET|POST)/.test(problem))).toEqual([])
-  expect(server.requests.filter(({ status }) => status !== 200)).toEqual([])
-  // Its own file tells the same, with the results that a resume sends twice.
-  const own = server.requests.filter(({ tools }) => tools.length > 4).map(({ usage }) => usage!)
-  const sent = own.reduce((sum, { input, cacheRead }) => sum + input + cacheRead, 0)
-  const chats = join(place.home, '.gemini', 'tmp', 'project', 'chats')
-  const [file = ''] = readdirSync(chats)
-  const charges: Charge[] = []
-  for await (const charge of chargesOf(await openAny(join(chats, file)), new Set())) charges.push(charge)
-  expect(charges.map(({ tokens }) => tokens.input + tokens.cacheRead)).toEqual(own.map(({ input, cacheRead }) => input + cacheRead))
-  const replayed = await place.run(process.execPath, [START, 'replay', '--json', join(chats, file)])
-  const { tokensSent } = JSON.parse(replayed.stdout).sessions[0].policies.recorded
-  expect(tokensSent / sent).toBeGreaterThan(0.97)
-  expect(tokensSent / sent).toBeLessThan(1.03)
-})
+test.skipIf(cli === undefined).each(['key', 'google', 'vertex'] as const)(
+  'Gemini CLI works through "run" with a login by %s: its tools and ours, a resume, and no refused request',
+  { timeout: 600_000 },
+  async (login) => {
+    const server = await startModelServer(({ messages, tools }) => {
+      if (tools.length < 5) return 'fine'
+      const said = messages.findLastIndex(({ role }) => role === 'user')
+      const done = messages.slice(said).filter(({ role }) => role === 'tool').length
+      return done < 6 ? { calls: [cli!.shell(`cat n${done}.txt`)] } : 'done'
+    })
+    // It reads no settings below a folder that others may write to.
+    const runtime = mkdtempSync(join(process.cwd(), 'node_modules', '.gemini-'))
+    onCleanUp(() => rmSync(runtime, { recursive: true, force: true }))
+    const place = new Workplace(Object.assign(cli!, { login, more: { XDG_RUNTIME_DIR: runtime } }), server.url)
+    for (let n = 0; n < 6; n += 1) writeFileSync(join(place.cwd, `n${n}.txt`), long(`n${n}`, 40))
+    for (const goesOn of [false, true]) {
+      const from = server.requests.length
+      const { code, stderr } = await place.ask('read them', goesOn)
+      expect(code, stderr.slice(-2000)).toBe(0)
+      const own = server.requests.slice(from).filter(({ tools }) => tools.length > 4)
+      expect(own.length).toBe(7)
+      expect(own[0]!.tools).toContain('mcp_context_activate')
+      const texts = own.map(({ messages }) => messages.map(({ json }) => json))
+      expect(texts.every((now, n) => (texts[n - 1] ?? []).every((json, at) => now[at] === json))).toBe(true)
+    }
+    expect(server.problems.filter((problem) => !/unexpected (?:GET|POST)/.test(problem))).toEqual([])
+    expect(server.requests.filter(({ status }) => status !== 200)).toEqual([])
+    // Its own file tells the same, with the results that a resume sends twice.
+    const own = server.requests.filter(({ tools }) => tools.length > 4).map(({ usage }) => usage!)
+    const sent = own.reduce((sum, { input, cacheRead }) => sum + input + cacheRead, 0)
+    const chats = join(place.home, '.gemini', 'tmp', 'project', 'chats')
+    const [file = ''] = readdirSync(chats)
+    const charges: Charge[] = []
+    for await (const charge of chargesOf(await openAny(join(chats, file)), new Set())) charges.push(charge)
+    expect(charges.map(({ tokens }) => tokens.input + tokens.cacheRead)).toEqual(own.map(({ input, cacheRead }) => input + cacheRead))
+    const replayed = await place.run(process.execPath, [START, 'replay', '--json', join(chats, file)])
+    const { tokensSent } = JSON.parse(replayed.stdout).sessions[0].policies.recorded
+    expect(tokensSent / sent).toBeGreaterThan(0.97)
+    expect(tokensSent / sent).toBeLessThan(1.03)
+  },
+)

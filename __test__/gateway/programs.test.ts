@@ -1,4 +1,4 @@
-/** The starts of Kilo, OpenCode, the Copilot CLI and Cline by `run`: the configuration that it reads, and the settings that it adds. */
+/** The starts of Kilo, OpenCode, the Copilot CLI, Cline and Gemini CLI by `run`: the configuration that it reads, and the settings that it adds. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -176,4 +176,46 @@ describe('Cline', () => {
 test.each(['kimi -p x', 'npx @moonshot-ai/kimi-code -p x'])('%s: one note says that it needs a gateway beside it', (command) => {
   const found = launch(command)
   expect(found).toMatchObject({ host: 'kimi', args: command.split(' ').slice(1), env: {}, files: {}, notes: [expect.stringContaining('past the gateway')] })
+})
+
+describe('Gemini CLI', () => {
+  const settings = (type: string): string => JSON.stringify({ security: { auth: { selectedType: type } } })
+  const GOOGLE = 'http://127.0.0.1:1/T/https://cloudcode-pa.googleapis.com'
+
+  test.each<[how: string, files: Record<string, string>, env: Record<string, string>]>([
+    ['a key', {}, { GEMINI_API_KEY: 'k' }],
+    ['an address', {}, { GOOGLE_GEMINI_BASE_URL: 'https://corp.example' }],
+    ['a login with Google by variable', {}, { GOOGLE_GENAI_USE_GCA: 'true' }],
+    ['a login with Google by setting', { '.gemini/settings.json': settings('oauth-personal') }, {}],
+    ["a project's setting", { 'a/b/.gemini/settings.json': settings('vertex-ai') }, {}],
+    ["a setting of the system's", { 'etc.json': settings('oauth-personal') }, { GEMINI_CLI_SYSTEM_SETTINGS_PATH: 'HOME/etc.json' }],
+    ['another home of the CLI', { 'x/.gemini/settings.json': settings('oauth-personal') }, { GEMINI_CLI_HOME: 'HOME/x' }],
+  ])('each of its addresses leads through the gateway with %s', (_, files, env) => {
+    const found = launch('gemini', files, env)
+    expect(found.notes).toEqual([])
+    expect(found.env).toMatchObject({
+      GOOGLE_GEMINI_BASE_URL: 'http://127.0.0.1:1/T/gemini',
+      CODE_ASSIST_ENDPOINT: GOOGLE,
+      GOOGLE_VERTEX_BASE_URL: 'http://127.0.0.1:1/T/https://aiplatform.googleapis.com',
+    })
+    expect(found.upstreams).toEqual(env['GOOGLE_GEMINI_BASE_URL'] === undefined ? {} : { gemini: 'https://corp.example' })
+  })
+
+  test('a new user is asked to log in, and a login with Google goes through the gateway', () => {
+    const found = launch('gemini', { '.gemini/settings.json': '{"ui":{}}' })
+    expect(found.env['GOOGLE_GEMINI_BASE_URL']).toBeUndefined()
+    expect(found.env['CODE_ASSIST_ENDPOINT']).toBe(GOOGLE)
+    expect(found.notes.join()).toContain('not logged in yet')
+  })
+
+  test.each<[env: Record<string, string>, expected: string]>([
+    [{ GOOGLE_CLOUD_LOCATION: 'global', GOOGLE_CLOUD_PROJECT: 'p' }, 'https://aiplatform.googleapis.com'],
+    [{ GOOGLE_CLOUD_LOCATION: 'europe-west4', GOOGLE_CLOUD_PROJECT: 'p' }, 'https://europe-west4-aiplatform.googleapis.com'],
+    [{ GOOGLE_CLOUD_LOCATION: 'eu', GOOGLE_CLOUD_PROJECT: 'p' }, 'https://aiplatform.eu.rep.googleapis.com'],
+    [{ GOOGLE_CLOUD_LOCATION: 'europe-west4', GOOGLE_API_KEY: 'k' }, 'https://aiplatform.googleapis.com'],
+    [{ GOOGLE_VERTEX_BASE_URL: 'https://corp.example' }, 'https://corp.example'],
+  ])('Vertex is where the CLI would look for it: %j', (env, expected) => {
+    const found = launch('gemini', {}, { GOOGLE_GENAI_USE_VERTEXAI: 'true', ...env })
+    expect(found.env['GOOGLE_VERTEX_BASE_URL']).toBe(`http://127.0.0.1:1/T/${expected}`)
+  })
 })

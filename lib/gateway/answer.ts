@@ -128,7 +128,8 @@ export class AnswerReader {
   #takeEvent(event: Fields): void {
     this.#isRead = true
     // Each format has the answer itself in its first or last event, or as the whole body.
-    for (const one of [event, event['message'], event['response']]) {
+    // Groq puts the bill of a stream into `x_groq`.
+    for (const one of [event, event['message'], event['response'], event['x_groq']]) {
       if (!isFields(one)) continue
       if (isFields(one['usage'])) this.#bill(one['usage'])
       if (isFields(one['usageMetadata'])) this.#billGemini(one['usageMetadata'])
@@ -249,7 +250,9 @@ function callsIn(event: Fields): Fields[] {
   // The last event of a stream repeats its items.
   const items = [...fieldsIn(output), ...(isFields(response) ? fieldsIn(response['output']) : [])]
   const blocks = [block, event['type'] === 'response.output_item.done' ? item : undefined, ...items, ...fieldsIn(content)]
-  const parts = fieldsIn(candidates).flatMap(({ content: one }) => (isFields(one) ? fieldsIn(one['parts']) : []))
+  // A login with Google has the answer in an envelope.
+  const all = [...fieldsIn(candidates), ...(isFields(response) ? fieldsIn(response['candidates']) : [])]
+  const parts = all.flatMap(({ content: one }) => (isFields(one) ? fieldsIn(one['parts']) : []))
   const gemini = parts.flatMap(({ functionCall: call }) => (isFields(call) ? [call] : []))
   return [...blocks.filter(isFields), ...functions, ...gemini]
 }

@@ -30,7 +30,7 @@ import { askedOf, BINDING_FIELD, isAnthropicApi, isBindingRefusal, isFieldRefusa
 import { Lifetimes } from './lifetime/lifetimes.ts'
 import { modelOf, withBinding } from './models.ts'
 import type { GatewayOptions } from './options.ts'
-import { apiOf, folderOf, listEdit, readRequest } from './request.ts'
+import { apiOf, folderOf, inEnvelope, listEdit, readRequest } from './request.ts'
 import type { Api, ModelRequest } from './request.ts'
 import { ANTHROPIC, isSame, OWN, routeOf } from './routes.ts'
 import type { Upstreams } from './routes.ts'
@@ -329,7 +329,7 @@ export class Gateway {
       ? { body: request.body, headers: uncoded }
       : withBinding(request, withoutThread(request.body), withValue(uncoded, 'anthropic-beta', withoutThreads))
     const edits = [editOf(request.body, body), list].flatMap((edit) => (edit !== undefined && 'fields' in edit ? Object.entries(edit.fields) : []))
-    const edited = edits.length === 0 ? plain.text : spliced(plain.text, { fields: Object.fromEntries(edits) })
+    const edited = edits.length === 0 ? plain.text : spliced(plain.text, inEnvelope(request, { fields: Object.fromEntries(edits) }))
     const text = this.#lifetimes.applied(request, conversation, edited)
     return text === plain.text ? { ...own, placed } : { ...own, placed, bytes: Buffer.from(text), headers }
   }

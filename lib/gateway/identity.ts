@@ -18,19 +18,22 @@ export interface Sender {
   isPlan?: true
 }
 
+/** The part of a request that tells of its sender. */
+type Told = Pick<ModelRequest, 'body' | 'envelope'>
+
 /** Reads the sender from headers and body. `assumed` is the program that the gateway was started for. */
-export function senderOf(headers: IncomingHttpHeaders, request: Pick<ModelRequest, 'body'>, assumed?: HostName): Sender {
+export function senderOf(headers: IncomingHttpHeaders, request: Told, assumed?: HostName): Sender {
   const own = namedSender(headers, request, assumed)
-  return hasPlan(headers) ? { ...own, isPlan: true } : own
+  return hasPlan(headers) || request.envelope !== undefined ? { ...own, isPlan: true } : own
 }
 
-/** True if the credentials are those of a plan: Claude's login (OAuth), or an account of ChatGPT. A key pays for each call. */
+/** True if the credentials are those of a plan: Claude's login (OAuth), or an account of ChatGPT. A key pays for each call. Google's login has its own address. */
 function hasPlan(headers: IncomingHttpHeaders): boolean {
   const isLogin = /(?:^|[\s,])oauth-\d/.test(textOf(headers['anthropic-beta'])) || textOf(headers.authorization).startsWith('Bearer sk-ant-oat')
   return (isLogin && textOf(headers['x-api-key']) === '') || textOf(headers['chatgpt-account-id']) !== ''
 }
 
-function namedSender(headers: IncomingHttpHeaders, request: Pick<ModelRequest, 'body'>, assumed?: HostName): Sender {
+function namedSender(headers: IncomingHttpHeaders, request: Told, assumed?: HostName): Sender {
   const header = (name: string): string => textOf(headers[name])
   const named = [header('user-agent'), header('originator'), header('x-title')].map(hostNamed).find((one) => one !== 'agent')
   const host = header('x-claude-code-session-id') === '' ? (named ?? assumed ?? 'agent') : 'claude-code'
@@ -61,7 +64,7 @@ function sender(host: HostName, session: string, agent: string, above: string | 
 }
 
 /** Claude Code also has its session's ID in the body. */
-function sessionInMetadata({ body }: Pick<ModelRequest, 'body'>): string {
+function sessionInMetadata({ body }: Told): string {
   const { metadata } = body
   try {
     const user: unknown = JSON.parse(isFields(metadata) ? textOf(metadata['user_id']) : '')

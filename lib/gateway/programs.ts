@@ -7,6 +7,7 @@ import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
 import { hostNamed, textOf } from '../core/index.ts'
 import type { Environment, HostName } from '../core/index.ts'
+import { gemini } from './gemini-program.ts'
 import { cline, copilot, kimi } from './keyed-programs.ts'
 import { kilo, opencode } from './opencode-program.ts'
 import { fieldsOf, jsonIn, SECRET, tomlText } from './program-settings.ts'
@@ -186,40 +187,6 @@ function qwen(args: readonly string[], { env }: Place): Program {
         env: { OPENAI_BASE_URL: base, QWEN_CODE_SYSTEM_DEFAULTS_PATH: join(folder, 'settings.json') },
         files: { 'settings.json': JSON.stringify(settings) },
         notes: [],
-      }
-    },
-  }
-}
-
-/** The variable by which Gemini CLI finds settings that override a user's. */
-const GEMINI_SETTINGS = 'GEMINI_CLI_SYSTEM_SETTINGS_PATH'
-
-/** With one of these, its requests go to Google's own login or to Vertex. */
-const GOOGLE_LOGINS = ['GOOGLE_GENAI_USE_GCA', 'GOOGLE_GENAI_USE_VERTEXAI']
-
-function gemini(args: readonly string[], { env }: Place): Program {
-  const base = env['GOOGLE_GEMINI_BASE_URL']
-  const isSet = (name: string): boolean => env[name] === 'true' || env[name] === '1'
-  const login = GOOGLE_LOGINS.find(isSet)
-  return {
-    host: 'gemini-cli',
-    upstreams: base === undefined || base === '' ? {} : { gemini: base },
-    launch({ url, mcpUrl, secret }, folder) {
-      // The system's own settings stay in force.
-      const own = jsonIn(env[GEMINI_SETTINGS] || '/etc/gemini-cli/settings.json')
-      const server = { httpUrl: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, trust: true }
-      const settings = { ...own, mcpServers: { ...fieldsOf(own['mcpServers']), [SERVER_NAME]: server } }
-      const notes = [
-        ...(login === undefined ? [] : [`${login} is set: Gemini CLI sends its requests past the gateway, and nothing changes in them`]),
-        ...(env['GEMINI_API_KEY'] === undefined && login === undefined
-          ? ['Gemini CLI needs a key in GEMINI_API_KEY here: a login with Google does not go through another address']
-          : []),
-      ]
-      return {
-        args: [...args],
-        env: { GOOGLE_GEMINI_BASE_URL: `${url}/gemini`, [GEMINI_SETTINGS]: join(folder, 'settings.json') },
-        files: { 'settings.json': JSON.stringify(settings) },
-        notes,
       }
     },
   }

@@ -28,6 +28,8 @@ export interface ModelRequest {
   isPlainRecall: boolean
   /** The provider has refused the field that asks it to drop reasoning. */
   cannotAsk?: true
+  /** The field of what is sent that has the body; absent where the body itself is sent. */
+  envelope?: 'request'
   /** The lifetime of the conversation at the provider, if its markers ask for another one. */
   lifetime?: CacheLifetime
 }
@@ -37,19 +39,24 @@ export function apiOf(path: string): Api | undefined {
   const route = path.split('?')[0] ?? ''
   if (/(?:^|\/)v1\/messages$/.test(route)) return 'messages'
   if (route.endsWith('/responses')) return 'responses'
-  if (GENERATE.test(route)) return 'gemini'
+  if (GENERATE.test(route) || CODE_ASSIST.test(route)) return 'gemini'
   return route.endsWith('/chat/completions') ? 'chat' : undefined
 }
 
 /** Gemini's address of a model, on Google's API and on Vertex. Requests that only count tokens are others. */
 const GENERATE = /\/models\/([^/:]+):(?:generateContent|streamGenerateContent)$/
 
+/** The address where a login with Google leads (Code Assist). The model is in the body, and Gemini's request is a field of it. */
+const CODE_ASSIST = /\/v1internal:(?:generateContent|streamGenerateContent)$/
+
 /**
  * Reads a body that goes to an address. `isConnected`: a host has asked our MCP server for its tools. Undefined if its conversation is not in it as a list: a text as the whole input, or a continuation of what
  * only the provider has. Such a request passes as it is.
  */
-export function readRequest(api: Api, body: unknown, isConnected = false, path = ''): ModelRequest | undefined {
-  if (!isFields(body)) return undefined
+export function readRequest(api: Api, given: unknown, isConnected = false, path = ''): ModelRequest | undefined {
+  const envelope = CODE_ASSIST.test(path) ? 'request' : undefined
+  const body = isFields(given) && envelope !== undefined ? given[envelope] : given
+  if (!isFields(given) || !isFields(body)) return undefined
   const messages = body[listOfApi(api)]
   if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isFields)) return undefined
   if (api === 'responses' && (isSet(body['previous_response_id']) || isSet(body['conversation']))) return undefined
@@ -66,7 +73,8 @@ export function readRequest(api: Api, body: unknown, isConnected = false, path =
     api,
     body,
     messages: list,
-    model: api === 'gemini' ? decodeURIComponent(GENERATE.exec(path)?.[1] ?? '') : textOf(body['model']),
+    model: api === 'gemini' && envelope === undefined ? decodeURIComponent(GENERATE.exec(path)?.[1] ?? '') : textOf(given['model']),
+    ...(envelope !== undefined && { envelope }),
     systemTokens: Math.ceil((sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(instructionOf(body)) + sizeOf(loadedOf(tools, messages))) / 4),
     hasTools: tools.length > 0,
     canRecall: recall.isDeclared || (recall.isDeferred && isConnected),
@@ -108,6 +116,11 @@ export function listEdit({ api, body, messages }: ModelRequest, items: readonly 
     return [item[0], editOf(own[item[0]], applied(messages[item[0]], item[1])) as JsonEdit]
   })
   return { fields: { [name]: { items: ofOwn } } }
+}
+
+/** An edit of a request's body as one of what is sent. */
+export function inEnvelope({ envelope }: ModelRequest, edit: JsonEdit): JsonEdit {
+  return envelope === undefined ? edit : { fields: { [envelope]: edit } }
 }
 
 /**

@@ -1,0 +1,71 @@
+/**
+ * Gemini CLI: with a key it asks Gemini's API, with a login at Google Code Assist, and with a project Vertex. Each has a variable
+ * for its address. The CLI's own settings say which of them it takes; without any, its environment does.
+ */
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { textOf } from '../core/index.ts'
+import type { Environment, Fields } from '../core/index.ts'
+import { fieldsOf, jsonIn } from './program-settings.ts'
+import type { Place, Program } from './program-settings.ts'
+import { SERVER_NAME } from './recall-tool.ts'
+
+/** The variable by which Gemini CLI finds settings that override a user's. */
+const SETTINGS = 'GEMINI_CLI_SYSTEM_SETTINGS_PATH'
+
+const CODE_ASSIST = 'https://cloudcode-pa.googleapis.com'
+
+/** Gemini CLI, whichever way it is logged in. */
+export function gemini(args: readonly string[], place: Place): Program {
+  const { env } = place
+  const base = env['GOOGLE_GEMINI_BASE_URL']
+  return {
+    host: 'gemini-cli',
+    upstreams: base === undefined || base === '' ? {} : { gemini: base },
+    launch({ url, mcpUrl, secret }, folder) {
+      // The system's own settings stay in force.
+      const own = systemSettings(env)
+      const server = { httpUrl: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, trust: true }
+      const settings = { ...own, mcpServers: { ...fieldsOf(own['mcpServers']), [SERVER_NAME]: server } }
+      const key = hasLogin(own, place) ? { GOOGLE_GEMINI_BASE_URL: `${url}/gemini` } : undefined
+      return {
+        args: [...args],
+        env: {
+          ...key,
+          CODE_ASSIST_ENDPOINT: `${url}/${env['CODE_ASSIST_ENDPOINT'] || CODE_ASSIST}`,
+          GOOGLE_VERTEX_BASE_URL: `${url}/${env['GOOGLE_VERTEX_BASE_URL'] || vertex(env)}`,
+          [SETTINGS]: join(folder, 'settings.json'),
+        },
+        files: { 'settings.json': JSON.stringify(settings) },
+        notes:
+          key === undefined
+            ? ['Gemini CLI is not logged in yet. A login with Google goes through the gateway at once; if you enter a key instead, start it again afterwards']
+            : [],
+      }
+    },
+  }
+}
+
+/**
+ * True if a login is chosen, or the environment has what one needs. The address of Gemini's API would count as one itself: a new user
+ * who is to log in with Google would not be asked.
+ */
+function hasLogin(system: Fields, { cwd, env }: Place): boolean {
+  const isSet = (name: string): boolean => (env[name] ?? '') !== ''
+  if (['GEMINI_API_KEY', 'GOOGLE_GEMINI_BASE_URL', 'GOOGLE_API_KEY', 'GOOGLE_GENAI_USE_GCA', 'GOOGLE_GENAI_USE_VERTEXAI'].some(isSet)) return true
+  const home = env['GEMINI_CLI_HOME'] ?? env['HOME'] ?? homedir()
+  const files = [join(cwd, '.gemini', 'settings.json'), join(home, '.gemini', 'settings.json')]
+  return [system, ...files.map(jsonIn)].some((settings) => textOf(fieldsOf(fieldsOf(settings['security'])['auth'])['selectedType']) !== '')
+}
+
+function systemSettings(env: Environment): Fields {
+  return jsonIn(env[SETTINGS] || '/etc/gemini-cli/settings.json')
+}
+
+/** The address of Vertex that the CLI would take by itself: a key has no place, and two regions have addresses of their own. */
+function vertex(env: Environment): string {
+  const place = env['GOOGLE_CLOUD_LOCATION'] ?? ''
+  if (place === 'us' || place === 'eu') return `https://aiplatform.${place}.rep.googleapis.com`
+  const isPlain = place === '' || place === 'global' || ((env['GOOGLE_CLOUD_PROJECT'] ?? '') === '' && (env['GOOGLE_API_KEY'] ?? '') !== '')
+  return `https://${isPlain ? '' : `${place}-`}aiplatform.googleapis.com`
+}
