@@ -57,7 +57,7 @@ test('it says what was saved in this session, as the account does, and when text
   expect(await printed(path, JSON.stringify({ session_id: ID, model: {} }))).toEqual({ code: 0, stdout: `${line}\n`, stderr: '' })
 })
 
-test('it prints nothing and fails never where it has nothing to say', async () => {
+test('it prints nothing and does not fail where it has nothing to say', async () => {
   const path = join(temporaryFolder(), 'status.json')
   const input = JSON.stringify({ session_id: ID })
   for (const [status, text, given] of [
