@@ -126,14 +126,15 @@ export declare class Store {
   sessions(): Promise<Array<SessionSummary>>
   search(text: string, options?: SearchOptions | undefined | null): Promise<Array<StoreHit>>
   sessionOf(id: string): Promise<SessionSummary | undefined | null>
-  find(name: string): Promise<Array<string>>
+  find(name: string, sessionId?: string | undefined | null): Promise<Array<string>>
+  objects(sessionId?: string | undefined | null): Promise<Array<StoredObject>>
   history(id: string, part?: HistoryPart | undefined | null): Promise<Version[]>
   get(id: string, txId?: number | undefined | null): Promise<Version | null>
   findSecrets(): Promise<Array<SecretPlace>>
   export(path: string, sessionId?: string | undefined | null): Promise<TransferSummary>
   import(path: string): Promise<TransferSummary>
   verify(): Promise<Array<Damage>>
-  forget(wanted: Array<Forgetting>, why: string): Promise<Forgotten>
+  forget(wanted: Array<Forgetting>, why: string, options?: ForgetOptions | undefined | null): Promise<Forgotten>
   prune(options: PruneOptions): Promise<Pruned>
   limits(): Promise<StoreLimits>
   setLimits(limits: StoreLimits): Promise<undefined>
@@ -254,6 +255,12 @@ export interface ErasedMark {
  */
 export declare function firstWords(texts: Array<string>): string | null
 
+/** The options of `forget`. */
+export interface ForgetOptions {
+  /** Only count what would be erased; only in a database file. */
+  dryRun?: boolean
+}
+
 /** The objects or texts to forget: one of these. */
 export interface Forgetting {
   /** The ID of an object. */
@@ -318,6 +325,29 @@ export interface HistoryPart {
    * few more.
    */
   limit?: number
+}
+
+/** Writes the line of a hit. */
+export declare function hitLine(hit: HitLine): string
+
+/** The line of a hit of a search. It names a path, a tool or another type. */
+export interface HitLine {
+  /** The handle or the full ID of the object. */
+  id: string
+  /** The transaction of the version with the text, if that is not the latest one. */
+  txId?: number
+  /** The path of a file, as the agent sees it. */
+  path?: string
+  /** True if the client can't reach the file. */
+  isOrphaned?: boolean
+  /** The tool of a call. */
+  tool?: string
+  /** The type of another object. */
+  type?: string
+  /** The first line that matches, counted from 1. */
+  line: number
+  /** The text of that line, shortened around the match. */
+  snippet: string
 }
 
 /** A message of the harness that the engine has not seen yet. */
@@ -630,6 +660,9 @@ export interface QueryFilter {
 /** Reads the first line of a text as the header of an output. Null if it is not one. */
 export declare function readHeader(text: string): HeaderLine | null
 
+/** Reads the line of a hit; its snippet stays as it is shown. Null for any other text. */
+export declare function readHit(line: string): HitLine | null
+
 /** Reads a line of the metadata pool. Null for any other text. */
 export declare function readPoolLine(line: string): PoolLine | null
 
@@ -871,6 +904,24 @@ export interface StayOptions {
   debtCap?: 'none' | number
 }
 
+/** An object of a store, and what its versions take up. */
+export interface StoredObject {
+  /** Its ID. */
+  id: string
+  /** Its type. */
+  type: ObjectType
+  /** A file's canonical path. */
+  path?: string
+  /** The tool of a tool call. */
+  tool?: string
+  /** The arguments of a tool call. */
+  args?: Record<string, unknown>
+  /** The transactions of its versions, in the order of its history. */
+  written: Array<TransactionMark>
+  /** Bytes of the versions as an export writes them, without compression or sharing. */
+  bytes: number
+}
+
 /** One hit of a search over a whole store. */
 export interface StoreHit {
   /** The object's ID. */
@@ -916,9 +967,9 @@ export type StoreOptions =
      * process, and is faster.
      */
     durability?: 'process' | 'power'; /**
-     * Reads a private copy of the store in the temporary folder, which is removed when it is closed: for a file that
-     * can't be written, such as a backup on a read-only disk. What a session writes goes to the copy and is lost;
-     * `import`, `forget`, `prune` and `setLimits` are refused. lib/core/copy.ts makes the copy.
+     * Opens the file for reading only, also one that can't be written, such as a backup on a read-only disk: nothing is
+     * written to it or beside it, no session waits, and each call sees the newest versions. `import`, `forget`, `prune` and
+     * `setLimits` are refused. A session of it is kept in memory as it was when it was opened; what it writes is lost.
      */
   readOnly?: boolean }
   | { kind: 'xtdb'; /** A node, for instance `http://127.0.0.1:3000`. */
@@ -929,7 +980,8 @@ export type StoreOptions =
      * for a node and nothing is lost while the node is down. Default: chosen by the main entry point. Without a
      * journal (native class), every call waits for the node.
      */
-  journal?: string }
+    journal?: string; /** As for a file. With a journal, the journal is read, and no node. */
+  readOnly?: boolean }
 
 /** The state of a store. For XTDB behind a journal, what is waiting there for the node. */
 export interface StoreState {
@@ -997,6 +1049,14 @@ export interface Toolcall {
    * model. It is recorded and can be searched, but does not appear in pool, window or chat.
    */
   parent?: string
+}
+
+/** A transaction of a store. */
+export interface TransactionMark {
+  /** Its number. */
+  txId: number
+  /** When the store learned of it, RFC 3339. */
+  txTime: string
 }
 
 /** The outcome of an export or import. */

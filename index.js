@@ -773,7 +773,7 @@ if (
   }
 }
 
-const { ContextManager, Store, activeHeading, callInMark, changesOfCall, checkExport, contentHash, defaultFilesystemId, firstWords, headerLine, isBegunText, nameInPath, namesInText, outputAlone, placeholderIn, pointerLine, readHeader, readPoolLine, readReference, recognizeCalls, redactedText, shownLines, textPart, withoutLineNumbers } = nativeBinding
+const { ContextManager, Store, activeHeading, callInMark, changesOfCall, checkExport, contentHash, defaultFilesystemId, firstWords, headerLine, hitLine, isBegunText, nameInPath, namesInText, outputAlone, placeholderIn, pointerLine, readHeader, readHit, readPoolLine, readReference, recognizeCalls, redactedText, shownLines, textPart, withoutLineNumbers } = nativeBinding
 export { ContextManager }
 export { Store }
 export { activeHeading }
@@ -784,6 +784,7 @@ export { contentHash }
 export { defaultFilesystemId }
 export { firstWords }
 export { headerLine }
+export { hitLine }
 export { isBegunText }
 export { nameInPath }
 export { namesInText }
@@ -791,6 +792,7 @@ export { outputAlone }
 export { placeholderIn }
 export { pointerLine }
 export { readHeader }
+export { readHit }
 export { readPoolLine }
 export { readReference }
 export { recognizeCalls }

@@ -2,7 +2,7 @@
 //! one may stand.
 #![cfg_attr(test, allow(dead_code, reason = "a test build does not register functions with Node"))]
 
-use context_lines::{Header, PoolLine as Line, Reference};
+use context_lines::{Header, HitLine as Hit, HitObject, PoolLine as Line, Reference};
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use napi_derive::napi;
@@ -53,6 +53,67 @@ pub(crate) struct PoolLine {
     /// The status of the call.
     #[napi(ts_type = "'ok' | 'fail'")]
     pub status: Option<String>,
+}
+
+/// The line of a hit of a search. It names a path, a tool or another type.
+#[napi(object)]
+pub(crate) struct HitLine {
+    /// The handle or the full ID of the object.
+    pub id: String,
+    /// The transaction of the version with the text, if that is not the latest one.
+    pub tx_id: Option<i64>,
+    /// The path of a file, as the agent sees it.
+    pub path: Option<String>,
+    /// True if the client can't reach the file.
+    pub is_orphaned: Option<bool>,
+    /// The tool of a call.
+    pub tool: Option<String>,
+    /// The type of another object.
+    #[napi(js_name = "type")]
+    pub kind: Option<String>,
+    /// The first line that matches, counted from 1.
+    pub line: u32,
+    /// The text of that line, shortened around the match.
+    pub snippet: String,
+}
+
+/// Writes the line of a hit.
+#[napi]
+pub(crate) fn hit_line(hit: HitLine) -> String {
+    let HitLine { id, tx_id, path, is_orphaned, tool, kind, line, snippet } = hit;
+    let object = match (path, tool) {
+        (Some(path), _) => {
+            HitObject::File { path: path.into(), is_orphaned: is_orphaned.unwrap_or_default() }
+        }
+        (None, Some(tool)) => HitObject::Toolcall(tool.into()),
+        (None, None) => HitObject::Other(kind.unwrap_or_default().into()),
+    };
+    let tx = tx_id.map(i64::unsigned_abs);
+    Hit { id: id.into(), tx, object, line: line as usize, snippet: snippet.into() }.to_string()
+}
+
+/// Reads the line of a hit; its snippet stays as it is shown. Null for any other text.
+#[napi]
+pub(crate) fn read_hit(line: String) -> Option<HitLine> {
+    let Hit { id, tx, object, line, snippet } = Hit::of(&line)?;
+    let (mut path, mut is_orphaned, mut tool, mut kind) = (None, None, None, None);
+    match object {
+        HitObject::File { path: shown, is_orphaned: orphaned } => {
+            (path, is_orphaned) = (Some(shown.into_owned()), Some(orphaned));
+        }
+        HitObject::Toolcall(name) => tool = Some(name.into_owned()),
+        HitObject::Other(name) => kind = Some(name.into_owned()),
+    }
+    Some(HitLine {
+        id: id.into_owned(),
+        tx_id: tx.map(|tx| i64::try_from(tx).ok()).unwrap_or_default(),
+        path,
+        is_orphaned,
+        tool,
+        kind,
+        line: u32::try_from(line).ok()?,
+        snippet: snippet.into_owned(),
+    })
 }
 
 /// Reads the first line of a text as the reference to an output. Null if it is not one.

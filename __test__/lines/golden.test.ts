@@ -1,11 +1,14 @@
 /** The golden vectors of our lines through the addon; crates/lines/tests/golden.rs compares the crate itself with them. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import type { HitLine } from '../../index.js'
 import {
   activeHeading,
   callInMark,
   headerLine,
   headerOf,
+  hitLine,
+  hitOf,
   isBegun,
   isReference,
   nameInPath,
@@ -22,6 +25,7 @@ interface Vector<T> {
 }
 
 interface Lines {
+  hits: Vector<HitLine | null>[]
   references: Vector<{ id: string; tool: string; status?: string } | null>[]
   headers: Vector<{ id: string; rest: string } | null>[]
   poolLines: Vector<object | null>[]
@@ -47,6 +51,11 @@ test.each(lines.headers)('header: $name', ({ text, value }) => {
 
 test.each(lines.poolLines)('line of the pool: $name', ({ text, value }) => {
   expect(poolLineOf(text) ?? null).toEqual(value)
+})
+
+test.each(lines.hits)('hit: $name', ({ text, value }) => {
+  expect(hitOf(text) ?? null).toEqual(value)
+  if (value !== null) expect(hitLine(value)).toBe(text)
 })
 
 test.each(lines.paths)('name in the path $text', ({ text, value }) => {

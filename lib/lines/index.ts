@@ -4,4 +4,18 @@
  *
  * @module
  */
-export { activeHeading, callInMark, headerLine, headerOf, isBegun, isReference, nameInPath, namesIn, pointerTo, poolLineOf, referenceOf } from './lines.ts'
+export {
+  activeHeading,
+  callInMark,
+  headerLine,
+  headerOf,
+  hitLine,
+  hitOf,
+  isBegun,
+  isReference,
+  nameInPath,
+  namesIn,
+  pointerTo,
+  poolLineOf,
+  referenceOf,
+} from './lines.ts'

@@ -1,5 +1,5 @@
 /** Our lines by the addon's grammar. Only the part of a text in which a line may stand crosses the border. */
-import type { HeaderLine, PoolLine, ReferenceLine } from '../../index.js'
+import type { HeaderLine, HitLine, PoolLine, ReferenceLine } from '../../index.js'
 import { sharedAddon } from '../core/index.ts'
 
 /** The reference to an output on the first line of a text, which may have lines of later calls below; undefined for any other text. */
@@ -35,6 +35,16 @@ export function activeHeading(id: string): string {
 /** A line of the metadata pool; undefined for any other line. */
 export function poolLineOf(line: string): PoolLine | undefined {
   return sharedAddon().readPoolLine(line) ?? undefined
+}
+
+/** The line of a hit of a search. */
+export function hitLine(hit: HitLine): string {
+  return sharedAddon().hitLine(hit)
+}
+
+/** A hit of a search, its snippet as it is shown; undefined for any other line. */
+export function hitOf(line: string): HitLine | undefined {
+  return sharedAddon().readHit(line) ?? undefined
 }
 
 /** True for a text of a user or the model of which a roll has left the beginning. */

@@ -8,11 +8,12 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 
 use crate::difference::{Comparison, MAX_TOGETHER, ShownChange};
-use crate::notices::{Sentences, filled};
+use crate::notices::Sentences;
 use crate::records::Unreported;
 use crate::seen::{At, Unseen};
 use crate::sight::Sight;
 use crate::statement::Content;
+use context_lines::filled;
 
 /// A diff replaces the whole text if it is at most one part in this many of that text, and short enough to be shown whole.
 const DIFF_SHARE: usize = 2;

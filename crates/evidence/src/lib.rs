@@ -55,7 +55,7 @@ pub use evidence::{Bytes, EVIDENCE_FIELD, Evidence, Lines};
 pub use in_flight::{Base, InFlightKind, PassedIn, Wrote};
 pub use inferred::Inferred;
 pub use known::{Known, KnownVersion, Way};
-pub use notices::{FileChange, MAX_TOLD, Sentences};
+pub use notices::{MAX_TOLD, Sentences};
 pub use passage::{Shows, passage_of, restores, wraps};
 pub use records::Records;
 pub use search::{LOOKED_BACK, ReadAt, ReadResult, ReadSearch, unstored};

@@ -1,6 +1,6 @@
-//! The lines that notify the model of another version of a file, and all our sentences for it.
+//! All our sentences for the model about what it knows of files.
 
-use context_lines::escape;
+use context_lines::{FileChange, StaleLine, StaleWords};
 use context_model::hash::Digest;
 
 /// Hexadecimal digits of a version's hash that name it among those of one file.
@@ -9,55 +9,24 @@ const DIGITS: usize = 8;
 /// The lines of one plan have at most this many UTF-16 units, and one more line represents the others.
 pub const MAX_TOLD: usize = 10_000;
 
-/// The difference between a file and the model's knowledge of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FileChange {
-    /// The file is gone.
-    Deleted,
-    /// It is as the model knows it again.
-    SameAgain,
-    /// This many lines were added and removed.
-    Counted(String),
-    /// Its change is not known.
-    Unknown,
-}
-
 /// The line about a file's version.
 pub(crate) fn notice_line(
-    sentences: &Sentences,
+    words: &StaleWords,
     handle: &str,
     path: &str,
     hash: Option<Digest>,
     change: &FileChange,
 ) -> String {
-    let path = escape::short_text(path);
-    let what = match change {
-        FileChange::Deleted => return filled(sentences.deleted, &[("id", handle), ("path", &path)]),
-        FileChange::SameAgain => sentences.same_again,
-        FileChange::Counted(lines) => lines,
-        FileChange::Unknown => sentences.differs,
-    };
-    let version = hash.map(|hash| hash.to_string()[..DIGITS].to_owned());
-    let version = version.as_deref().unwrap_or(sentences.no_version);
-    let values = [("id", handle), ("path", &*path), ("version", version), ("what", what)];
-    filled(sentences.changed, &values)
+    let version = hash.map(|hash| hash.to_string()[..DIGITS].to_owned().into());
+    let change = change.clone();
+    StaleLine::File { id: handle.into(), path: path.into(), version, change }.written(words)
 }
 
 /// The sentences. Names in braces are placeholders: each is replaced once, in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sentences {
-    /// A file has another version.
-    pub changed: &'static str,
-    /// The text in place of a version's name, where the file has no bytes that could be read.
-    pub no_version: &'static str,
-    /// The difference of the version, where its text is not known.
-    pub differs: &'static str,
-    /// The difference of the version, where it is the one that the model knew before.
-    pub same_again: &'static str,
-    /// A file is gone.
-    pub deleted: &'static str,
-    /// More files have another version or are gone than fit, and the place of their lines.
-    pub more: &'static str,
+    /// The words of the lines about files that have changed.
+    pub stale: StaleWords,
     /// The lines of a read are in another result. True also once that has left the request: the sentence stays as it is, because
     /// each change of it would cost the provider's cache from there on.
     pub lines_elsewhere: &'static str,
@@ -86,12 +55,7 @@ pub struct Sentences {
 impl Default for Sentences {
     fn default() -> Self {
         Self {
-            changed: "stale id={id} path={path} version={version} {what}",
-            no_version: "none",
-            differs: "changed",
-            same_again: "as you know it again",
-            deleted: "stale id={id} path={path} deleted",
-            more: "stale more={count}: that many other files have changed or are gone; id={id} lists them",
+            stale: StaleWords::default(),
             lines_elsewhere: "unchanged: lines {first}-{last} of {path} are as in the result id={id}; read them again if gone",
             text_elsewhere: "{done}; its text is in the result id={id}; activate it again if gone",
             difference: "{path} has changed since the result id={id}:\n{diff}",
@@ -105,31 +69,6 @@ impl Default for Sentences {
             difference_rest: "... {more} more lines changed, +{added} -{removed} in all",
         }
     }
-}
-
-/// Returns a sentence with values in place of its names. A name without a value stays.
-pub(crate) fn filled(sentence: &str, values: &[(&str, &str)]) -> String {
-    let mut text = String::with_capacity(sentence.len());
-    let mut rest = sentence;
-    while let Some((before, after)) = rest.split_once('{') {
-        text.push_str(before);
-        let value = after.split_once('}').and_then(|(name, behind)| {
-            let (_, value) = values.iter().find(|(one, _)| *one == name)?;
-            Some((*value, behind))
-        });
-        match value {
-            Some((value, behind)) => {
-                text.push_str(value);
-                rest = behind;
-            }
-            None => {
-                text.push('{');
-                rest = after;
-            }
-        }
-    }
-    text.push_str(rest);
-    text
 }
 
 #[cfg(test)]
@@ -153,16 +92,6 @@ mod tests {
         #[case] expected: &str,
     ) {
         let hash = text.map(|text| Digest::of(text.as_bytes()));
-        assert_eq!(notice_line(&Sentences::default(), "12", "a", hash, &change), expected);
-    }
-
-    #[rstest]
-    #[case::each_once("{a} and {b}", "1 and {a}")]
-    #[case::twice("{a}{a}", "11")]
-    #[case::none("plain", "plain")]
-    #[case::unknown("{c} {a", "{c} {a")]
-    #[case::empty("", "")]
-    fn values_stand_for_names_and_are_not_read_again(#[case] sentence: &str, #[case] expected: &str) {
-        assert_eq!(filled(sentence, &[("a", "1"), ("b", "{a}")]), expected);
+        assert_eq!(notice_line(&StaleWords::default(), "12", "a", hash, &change), expected);
     }
 }

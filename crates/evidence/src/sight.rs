@@ -8,10 +8,10 @@ use context_model::id::ObjectId;
 use crate::difference::{counted, is_all_new_within};
 use crate::in_flight::Base;
 use crate::known::{Known, KnownVersion, Way};
-use crate::notices::FileChange;
 use crate::records::Records;
 use crate::seen::{At, Seen, Unseen};
 use crate::statement::{Content, Knowledge, Passage};
+use context_lines::FileChange;
 
 /// The statements of the request, which of them are in sight, and the versions that a decision has seen.
 pub struct Sight<'a, F> {

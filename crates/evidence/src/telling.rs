@@ -8,7 +8,8 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::tokens::utf16_len;
 
-use crate::notices::{FileChange, MAX_TOLD, Sentences, filled, notice_line};
+use crate::notices::{MAX_TOLD, Sentences, notice_line};
+use context_lines::{FileChange, StaleLine};
 
 /// A change of a file of which the model must be notified.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +49,7 @@ pub struct Telling {
 impl FileNotice {
     /// The line for the model.
     pub fn line(&self, sentences: &Sentences) -> String {
-        notice_line(sentences, &self.handle, &self.path, self.hash, &self.change)
+        notice_line(&sentences.stale, &self.handle, &self.path, self.hash, &self.change)
     }
 
     fn told_by(&self, line: &str) -> Notice {
@@ -71,8 +72,8 @@ impl Untold {
         match self {
             Self::One(notice) => notice.line(sentences),
             Self::Many(notices) => {
-                let (count, id) = (notices.len().to_string(), said_id(&list_of(notices, sentences)));
-                filled(sentences.more, &[("count", &count), ("id", &id)])
+                let id = said_id(&list_of(notices, sentences)).into();
+                StaleLine::More { count: notices.len(), id }.written(&sentences.stale)
             }
         }
     }

@@ -96,7 +96,7 @@ pub(crate) fn shown_text(shown: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Only the very spelling that we write counts, so that a line is read back only if it is written again in the same bytes.
-fn shown_by(write: impl Fn(&str) -> String, shown: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn shown_by(write: impl Fn(&str) -> String, shown: &str) -> Option<Cow<'_, str>> {
     if shown.bytes().all(|b| b.is_ascii_graphic() && b != b'\\') {
         return Some(Cow::Borrowed(shown));
     }

@@ -15,14 +15,22 @@
 //! ```
 #![warn(unreachable_pub)]
 
+mod call;
 pub mod escape;
+mod gap;
+mod hit;
 pub mod marker;
 mod name;
 mod object;
 mod prose;
 mod reference;
+mod stale;
 
+pub use call::CallInText;
+pub use gap::{GapLine, cut_mark, ends_of_cut, rest_line};
+pub use hit::{HitLine, HitObject};
 pub use name::{name_in_path, names_in};
 pub use object::{PoolLine, active_block, active_heading, file_line, orphaned, toolcall_line};
 pub use prose::{call_line, is_begun, left_out, said_line};
 pub use reference::{CHANGED, Header, Reference, header};
+pub use stale::{FileChange, StaleLine, StaleWords, filled};

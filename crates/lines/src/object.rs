@@ -8,7 +8,7 @@ use context_model::object::Status;
 use crate::escape::{shown_text, shown_word, text, word};
 
 /// The end of the line of a file that is out of reach.
-const ORPHANED: &str = " state=orphaned";
+pub(crate) const ORPHANED: &str = " state=orphaned";
 
 /// The pool line of a file. `display_path` is the path as the agent sees it, `char_count` its size in UTF-16 units.
 #[must_use]

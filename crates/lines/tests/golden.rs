@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use context_lines::{
-    Header, PoolLine, Reference, active_block, active_heading, call_line, file_line, header, is_begun,
-    left_out, marker, name_in_path, names_in, orphaned, said_line, toolcall_line,
+    CallInText, FileChange, GapLine, Header, HitLine, HitObject, PoolLine, Reference, StaleLine, StaleWords,
+    active_block, active_heading, call_line, cut_mark, ends_of_cut, file_line, header, is_begun, left_out,
+    marker, name_in_path, names_in, orphaned, rest_line, said_line, toolcall_line,
 };
 use context_model::id::ObjectId;
 use context_model::object::Status;
@@ -100,6 +101,66 @@ fn pool_line_is_read_and_written_again_in_the_same_bytes() {
         };
         assert_eq!(again, text);
         value
+    });
+}
+
+#[test]
+fn hit_is_read_and_written_again_in_the_same_bytes() {
+    check("hits", |text| {
+        let Some(hit) = HitLine::of(text) else { return Value::Null };
+        assert_eq!(hit.to_string(), text);
+        let mut value = json!({ "id": hit.id, "txId": hit.tx, "line": hit.line, "snippet": hit.snippet });
+        match &hit.object {
+            HitObject::File { path, is_orphaned } => {
+                (value["path"], value["isOrphaned"]) = (json!(path), json!(is_orphaned));
+            }
+            HitObject::Toolcall(tool) => value["tool"] = json!(tool),
+            HitObject::Other(kind) => value["type"] = json!(kind),
+        }
+        value
+    });
+}
+
+#[test]
+fn stale_line_is_read_and_written_again_in_the_same_bytes() {
+    check("staleLines", |text| {
+        let Some(line) = StaleLine::of(text) else { return Value::Null };
+        assert_eq!(line.written(&StaleWords::default()), text);
+        match line {
+            StaleLine::File { id, path, version, change } => {
+                let change = match change {
+                    FileChange::Deleted => "deleted".to_owned(),
+                    FileChange::SameAgain => "same again".to_owned(),
+                    FileChange::Unknown => "unknown".to_owned(),
+                    FileChange::Counted(lines) => lines,
+                };
+                json!({ "id": id, "path": path, "version": version, "change": change })
+            }
+            StaleLine::More { count, id } => json!({ "more": count, "id": id }),
+        }
+    });
+}
+
+#[test]
+fn mark_of_a_gap_is_read_and_written_again_in_the_same_bytes() {
+    check("gaps", |text| {
+        let Some(gap) = GapLine::of(text) else { return Value::Null };
+        assert_eq!(gap.to_string(), text);
+        json!({ "first": gap.first, "last": gap.last, "chars": gap.chars, "errors": gap.errors })
+    });
+    let cut = format!("a{}b{}c", cut_mark(300), cut_mark(12));
+    assert_eq!(cut, "a ...300 chars... b ...12 chars... c");
+    assert_eq!(ends_of_cut(&cut), Some(("a", "c")));
+    assert_eq!(ends_of_cut("a ... b"), None);
+    assert_eq!(rest_line(3, "matching lines", 12), "... 3 more matching lines, from line 12 on ...");
+}
+
+#[test]
+fn call_in_a_text_is_read_and_written_again_in_the_same_bytes() {
+    check("callsInText", |text| {
+        let Some(call) = CallInText::of(text) else { return Value::Null };
+        assert_eq!(call.to_string(), text);
+        json!({ "id": call.id, "tool": call.tool, "args": call.args })
     });
 }
 

@@ -15,6 +15,7 @@ mod shown;
 use lines::{Class, TextLines};
 use regex::{Regex, RegexBuilder};
 
+use context_lines::{GapLine, rest_line};
 use context_model::error::ModelError;
 use context_model::tokens;
 
@@ -190,8 +191,9 @@ fn render(lines: &TextLines<'_>, shown: &[bool], limit: usize) -> Excerpt {
         }
         let end = (at..lines.len()).find(|at| shown[*at]).unwrap_or(lines.len());
         let failing = (at..end).filter(|at| lines.class(*at) == Class::Failure).count();
-        let mark = mark(at, end, lines.chars_between(at, end), failing);
-        if lines.chars_between(at, end) <= mark.len() {
+        let chars = lines.chars_between(at, end);
+        let mark = GapLine { first: at + 1, last: end, chars, errors: failing }.to_string();
+        if chars <= mark.len() {
             text.push_str(lines.between(at, end));
         } else {
             text.push_str(&mark);
@@ -201,19 +203,6 @@ fn render(lines: &TextLines<'_>, shown: &[bool], limit: usize) -> Excerpt {
         at = end;
     }
     Excerpt { text, gaps, hidden_error_lines }
-}
-
-fn mark(from: usize, to: usize, chars: usize, failing: usize) -> String {
-    let errors = match failing {
-        0 => String::new(),
-        1 => ", 1 of them an error".to_owned(),
-        n => format!(", {n} of them errors"),
-    };
-    if to - from == 1 {
-        format!("... line {to} ({chars} chars{errors}) left out ...")
-    } else {
-        format!("... {} lines ({chars} chars{errors}) left out: lines {}-{to} ...", to - from, from + 1)
-    }
 }
 
 /// The part of a text to return.
@@ -300,7 +289,8 @@ fn passage(
             if used > max_chars {
                 let what = if numbered { "matching lines" } else { "lines" };
                 let rest = passage.of - passage.lines;
-                passage.text.push_str(&format!("\n... {rest} more {what}, from line {} on ...", at + 1));
+                passage.text.push('\n');
+                passage.text.push_str(&rest_line(rest, what, at + 1));
                 return passage;
             }
             passage.text.push('\n');

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::session::catalog::MetaKind;
-use context_lines::{Reference, escape};
+use context_lines::{CallInText, Reference};
 use context_model::chat::{Message, Turn};
 use context_model::id::ObjectId;
 use context_model::object::Status;
@@ -117,11 +117,9 @@ fn block_text(block: &Value) -> Option<String> {
         "text" => text("text").map(str::to_owned),
         "toolCall" => {
             let args = block.get("arguments").cloned().unwrap_or(Value::Null);
-            let name = escape::word(text("name").unwrap_or_default());
-            Some(format!(
-                "tool_call id={} tool={name} args={args}",
-                escape::word(text("id").unwrap_or_default())
-            ))
+            let (id, tool) = (text("id").unwrap_or_default(), text("name").unwrap_or_default());
+            let args = args.to_string().into();
+            Some(CallInText { id: id.into(), tool: tool.into(), args }.to_string())
         }
         "image" => Some("[image]".to_owned()),
         _ => None,

@@ -4,6 +4,7 @@
 use std::fs;
 
 use context_engine::{EditGuard, Engine, IncomingMessage, Options, Sentences};
+use context_lines::StaleWords;
 use context_model::hash::Digest;
 use context_model::object::Status;
 use rstest::rstest;
@@ -15,12 +16,14 @@ use crate::truth::lines;
 
 /// Every sentence as another release may have it.
 const OTHER: Sentences = Sentences {
-    changed: "Fichier {path} ({id}) : {what} ; version {version}",
-    no_version: "aucune",
-    differs: "autrement",
-    same_again: "comme avant",
-    deleted: "Fichier {path} ({id}) : parti",
-    more: "{count} autres : {id}",
+    stale: StaleWords {
+        changed: "Fichier {path} ({id}) : {what} ; version {version}",
+        no_version: "aucune",
+        differs: "autrement",
+        same_again: "comme avant",
+        deleted: "Fichier {path} ({id}) : parti",
+        more: "{count} autres : {id}",
+    },
     lines_elsewhere: "Voir {id}, de {first} a {last}, dans {path}",
     text_elsewhere: "{done}. Voir {id}",
     difference: "{path} depuis {id} :\n{diff}",

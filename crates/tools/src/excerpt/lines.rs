@@ -1,5 +1,6 @@
 //! A text as numbered lines, and which of them report a failure.
 
+use context_lines::cut_mark;
 use context_model::tokens;
 
 /// The class of a line by what it reports, judged by its words alone.
@@ -91,7 +92,7 @@ pub(super) fn push_short(out: &mut String, line: &str, limit: usize, focus: Opti
 
 fn gap(out: &mut String, hidden: &str) {
     let chars = tokens::utf16_len(hidden);
-    let mark = format!(" ...{chars} chars... ");
+    let mark = cut_mark(chars);
     out.push_str(if chars <= mark.len() { hidden } else { &mark });
 }
 

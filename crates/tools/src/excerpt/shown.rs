@@ -1,6 +1,7 @@
 //! Recognizing an excerpt of a text.
 
 use super::lines::TextLines;
+use context_lines::{GapLine, ends_of_cut};
 
 /// The fewest chars of a long line's beginning and end that must be the same.
 const ENDS: usize = 16;
@@ -14,7 +15,7 @@ pub fn is_excerpt_of(shown: &str, whole: &str) -> bool {
     for line in shown.split('\n') {
         if at < lines.len() && is_shown(line, lines.get(at)) {
             at += 1;
-        } else if let Some((first, last)) = gap(line)
+        } else if let Some(GapLine { first, last, .. }) = GapLine::of(line)
             && first == at + 1
             && last >= first
         {
@@ -27,24 +28,12 @@ pub fn is_excerpt_of(shown: &str, whole: &str) -> bool {
     gaps > 0 && at == lines.len()
 }
 
-/// The first and last line that a mark says are left out.
-fn gap(line: &str) -> Option<(usize, usize)> {
-    let inner = line.strip_prefix("... ")?.strip_suffix(" ...")?;
-    if let Some((_, places)) = inner.split_once(" left out: lines ") {
-        let (first, last) = places.split_once('-')?;
-        return Some((first.parse().ok()?, last.parse().ok()?));
-    }
-    let only = inner.strip_prefix("line ")?.strip_suffix(" left out")?.split(' ').next()?.parse().ok()?;
-    Some((only, only))
-}
-
 /// True if a line is shown as it is, or without its middle.
 fn is_shown(shown: &str, line: &str) -> bool {
     if shown == line {
         return true;
     }
-    let Some((head, _)) = shown.split_once(" ...") else { return false };
-    let Some((_, tail)) = shown.rsplit_once("chars... ") else { return false };
+    let Some((head, tail)) = ends_of_cut(shown) else { return false };
     head.len() >= ENDS && tail.len() >= ENDS && line.starts_with(head) && line.ends_with(tail)
 }
 
