@@ -10,6 +10,16 @@ import { cleanUp, temporaryFolder } from '../../rig/pi.ts'
 
 afterEach(cleanUp)
 
+/** The entry of a session of Pi that was left plain by the holdout. */
+const LEFT_PLAIN = {
+  type: 'custom',
+  customType: 'pi-context-manager-holdout',
+  id: 'm',
+  parentId: null,
+  timestamp: '2026-03-01T10:00:00.000Z',
+  data: { share: 0.1 },
+}
+
 /** A model whose fresh input token costs a millionth of a dollar. */
 const MODEL = { provider: 'acme', model: 'large' }
 
@@ -170,27 +180,19 @@ describe('usage', () => {
   test('compares sessions that were left plain with the others', async () => {
     const folder = temporaryFolder('usage-')
     const env = { PI_CODING_AGENT_DIR: folder, CONTEXT_STORE_PATH: join(folder, 'none.db') }
-    const mark = {
-      type: 'custom',
-      customType: 'pi-context-manager-holdout',
-      id: 'm',
-      parentId: null,
-      timestamp: '2026-03-01T10:00:00.000Z',
-      data: { share: 0.1 },
-    }
     const paid = (id: string, input: number, before: object[], after: object[] = []): void =>
       session(folder, id, '/w/shop', [...before, call({ id: `${id}-call`, parent: null, at: `2026-03-0${1 + Number(id.at(-1))}T10:00:00`, input }), ...after])
     const saved = (id: string): object => point(`${id}-point`, `${id}-call`, 1000, `2026-03-0${1 + Number(id.at(-1))}T10:00:01`)
-    paid('plain-1', 1_000_000, [mark])
+    paid('plain-1', 1_000_000, [LEFT_PLAIN])
     expect((await cli(['usage'], env)).stdout).not.toContain('left plain')
     paid('managed-2', 500_000, [], [saved('managed-2')])
     const few = (await cli(['usage'], env)).stdout
     expect(few).toMatch(/left plain +\$1\.00 a call, 1 session\n/)
     expect(few).toContain('Too few sessions for an interval')
-    paid('plain-3', 1_000_000, [mark])
+    paid('plain-3', 1_000_000, [LEFT_PLAIN])
     paid('managed-4', 700_000, [], [saved('managed-4')])
     // Left plain and then switched on: neither.
-    paid('both-5', 9_000_000, [mark], [saved('both-5')])
+    paid('both-5', 9_000_000, [LEFT_PLAIN], [saved('both-5')])
     const { stdout } = await cli(['usage'], env)
     for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
     expect(stdout).toMatch(/context manager +\$0\.60 a call, 2 sessions\n/)
@@ -238,18 +240,10 @@ describe('usage', () => {
   test('compares sessions on a plan in tokens', async () => {
     const folder = temporaryFolder('usage-')
     const env = { PI_CODING_AGENT_DIR: folder, CONTEXT_STORE_PATH: join(folder, 'none.db') }
-    const mark = {
-      type: 'custom',
-      customType: 'pi-context-manager-holdout',
-      id: 'm',
-      parentId: null,
-      timestamp: '2026-03-01T10:00:00.000Z',
-      data: { share: 0.1 },
-    }
     for (const [n, isLeft] of [true, false, true, false].entries()) {
       const [at, input] = [`2026-03-0${1 + n}T10:00:00`, isLeft ? 200_000 : 90_000 + 10_000 * n]
       session(folder, `session-${n}`, '/w/shop', [
-        ...(isLeft ? [mark] : []),
+        ...(isLeft ? [LEFT_PLAIN] : []),
         call({ id: `c${n}`, parent: null, at, input }),
         planPoint(`p${n}`, `c${n}`, at.replace('00:00', '00:01'), { sent: input, without: 200_000 }, isLeft),
       ])
