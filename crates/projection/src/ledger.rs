@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::decide::Roll;
 use super::items::{Fenwick, Item};
 use super::policy::Policy;
 use super::prices::Prices;
 use super::provider::Reach;
 use super::reasoning::Reasoning;
+use super::roll::Roll;
 
 /// The tokens that one model call read from the cache, and those that it sent fresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -47,11 +47,13 @@
 //! applies it to the segments of a request; of the session it knows what [`Objects`] says.
 #![warn(unreachable_pub)]
 
+mod bound;
 mod clock;
 mod decide;
 mod held;
 mod items;
 mod ledger;
+mod limits;
 mod need;
 mod objects;
 mod policy;
@@ -59,15 +61,17 @@ mod prices;
 mod provider;
 mod reasoning;
 pub mod request;
+mod roll;
 
 pub use clock::{CacheClock, Moment};
-pub use decide::Roll;
 pub use held::{Because, Chance, HeldBack};
 pub use items::Item;
 pub use ledger::{Charge, Ledger};
+pub use limits::{DEBT_CAP, LONG_SLACK, SLACK, TIMES, TIMES_IN_TURN};
 pub use need::{Curve, DEAD_CACHE, Need, Stay, Stays};
 pub use objects::Objects;
-pub use policy::{DEBT_CAP, LONG_SLACK, Policy, SLACK, TIMES, TIMES_IN_TURN};
+pub use policy::Policy;
 pub use prices::{PriceStep, PriceSteps, Prices};
 pub use provider::{Binding, Reach};
 pub use request::messages::Accounting;
+pub use roll::Roll;

@@ -25,6 +25,7 @@
 mod attach;
 #[cfg(test)]
 mod border_tests;
+mod error;
 mod event;
 mod flush;
 mod identity;
@@ -39,7 +40,7 @@ mod tracker;
 
 use camino::Utf8Path;
 
-pub use event::WatchError;
+pub use error::WatchError;
 pub use event::{Event, Sink, Touch};
 pub use flush::{Acknowledge, Flush};
 pub use identity::Identity;

@@ -6,6 +6,7 @@ use super::*;
 use crate::Prices;
 use crate::objects::TestObjects;
 use crate::request::Request;
+use crate::request::schedule::Schedule;
 use crate::request::segment::{Carried, Line, Output, ShownLines};
 
 pub(super) fn id(name: &str) -> ObjectId {

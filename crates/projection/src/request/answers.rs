@@ -9,11 +9,12 @@ use context_model::tokens;
 use context_tools::{Gate, excerpt};
 use serde_json::{Map, Value};
 
-use super::aging::{Departure, RipeAt};
 use super::messages::{block_units, blocks_of, message_units, text_of, whole_text};
 use super::prose::KEPT;
+use super::schedule::{Departure, RipeAt};
 use super::segment::{AnswerCall, Arguments, Form, Prose, RestOfAnswer, SegmentKind, Short, TextKind};
-use super::segments::{Segments, size};
+use super::segments::Segments;
+use super::size::size;
 use super::{Request, prose};
 use crate::need::Stay;
 use crate::{Curve, Objects};

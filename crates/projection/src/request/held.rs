@@ -1,6 +1,6 @@
 //! The segments of a request that are held back, for the user.
 
-use super::aging::Departure;
+use super::schedule::Departure;
 use super::segment::{Form, SegmentKind};
 use super::segments::Segments;
 use crate::{Because, Chance, HeldBack, Objects, Policy};

@@ -14,9 +14,11 @@ pub mod messages;
 pub mod plan;
 pub mod prose;
 pub mod rolls;
+mod schedule;
 pub mod segment;
 pub mod segments;
 pub mod shape;
+mod size;
 mod visible;
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};

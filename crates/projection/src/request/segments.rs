@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use context_lines::marker;
 use context_model::{id::ObjectId, tokens};
 
-use super::aging::Schedule;
+use super::schedule::Schedule;
 use super::segment::{Arguments, Carried, Form, Output, Prose, Segment, SegmentKind, Step, TextKind};
+use super::size::size;
 use crate::{Binding, Charge, Item, Ledger, Need, Objects, Policy, need::Stays};
 
 /// The segments of the request that is visible now, and the rent that the stale ones have paid.
@@ -390,10 +391,6 @@ impl Segments {
         self.segments.push(Segment { key, kind, superseded: false, form, next, since, step: None });
         place
     }
-}
-
-pub(super) fn size(text: &str) -> u64 {
-    tokens::estimate(text) as u64
 }
 
 #[cfg(test)]

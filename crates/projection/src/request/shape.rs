@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use context_model::chat::{RollReason, RollReceipt};
 use context_model::id::ObjectId;
 
-use super::aging::Departure;
-use super::forms::size_in;
+use super::schedule::Departure;
 use super::segment::{Form, Line, RestOfAnswer, SegmentKind, Short, ShownLines};
 use super::segments::Segments;
+use super::size::size_in;
 use crate::{Binding, Objects, Policy, Roll};
 
 /// A decided roll with its changes, and the earlier state for undoing them. Valid until a segment takes another form.

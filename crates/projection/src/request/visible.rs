@@ -5,7 +5,8 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 
 use super::segment::{Form, Output, Segment, SegmentKind, ShownLines};
-use super::segments::{Segments, size};
+use super::segments::Segments;
+use super::size::size;
 use crate::Objects;
 
 impl Segments {
