@@ -1,4 +1,4 @@
-/** A store that can't be written is read by the classes and by the MCP server, from a private copy. */
+/** A store that is only read: by the classes and by the MCP server, also where it can't be written. */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
@@ -22,7 +22,8 @@ async function storeIn(folder: string): Promise<string> {
   return path
 }
 
-const copies = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith(`pi-context-manager-${process.pid}-`))
+/** Temporary folders of this process: reading makes none. */
+const temporary = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith(`pi-context-manager-${process.pid}-`))
 
 test('a store opened with readOnly is read, and refuses changes', async () => {
   const folder = temporaryFolder('readonly-')
@@ -38,15 +39,15 @@ test('a store opened with readOnly is read, and refuses changes', async () => {
   await expect(store.prune({ olderThanDays: 1 })).rejects.toMatchObject(refused)
   await expect(store.setLimits({})).rejects.toMatchObject(refused)
   await expect(store.import(path)).rejects.toMatchObject(refused)
-  expect(copies()).toHaveLength(1)
+  expect(temporary()).toEqual([])
   await store.close()
   await store.close()
-  expect(copies()).toEqual([])
+  expect(temporary()).toEqual([])
   expect(readFileSync(path).equals(before)).toBe(true)
   expect(readdirSync(folder)).toEqual(['context.db'])
 })
 
-test('a session of such a store is read, and its writes are lost with the copy', async () => {
+test('a session of such a store is kept in memory, and what it writes is lost', async () => {
   const folder = temporaryFolder('readonly-')
   const path = await storeIn(folder)
   const before = readFileSync(path)
@@ -54,8 +55,27 @@ test('a session of such a store is read, and its writes are lost with the copy',
   expect((await manager.assemble()).text).toContain('a pelican')
   await manager.recordToolcall({ id: 'c2', tool: 'bash', args: {}, content: 'a heron', status: 'ok' })
   await manager.close()
-  expect(copies()).toEqual([])
+  expect(temporary()).toEqual([])
   expect(readFileSync(path).equals(before)).toBe(true)
+})
+
+test('a store that is only read shows what a session writes beside it, and does not keep it from tidying up', async () => {
+  const folder = temporaryFolder('readonly-')
+  const path = await storeIn(folder)
+  await using store = await Store.open({ kind: 'sqlite', path, readOnly: true })
+  const manager = await ContextManager.open({ sessionId: 't', cwd: folder, store: { kind: 'sqlite', path }, watch: false })
+  for (const word of ['heron', 'stork', 'ibis']) {
+    await manager.recordToolcall({ id: word, tool: 'bash', args: { word }, content: `a ${word}`, status: 'ok' })
+    expect((await store.get(word))?.document.content).toBe(`a ${word}`)
+    expect(await store.search(word, { sessionId: 't' })).toMatchObject([{ id: word }])
+    expect(await store.find(word, 't')).toEqual([word])
+    expect(await store.find(word, 's')).toEqual([])
+  }
+  expect((await store.objects('t')).filter(({ type }) => type === 'toolcall')).toMatchObject(
+    ['heron', 'stork', 'ibis'].map((word) => ({ id: word, tool: 'bash', args: { word }, written: [{ txId: expect.any(Number) }] })),
+  )
+  await manager.close()
+  expect((await store.get('ibis'))?.document.content).toBe('a ibis')
 })
 
 test('wrong options and files are named, and leave nothing', async () => {
@@ -63,29 +83,29 @@ test('wrong options and files are named, and leave nothing', async () => {
   await expect(Store.open({ kind: 'sqlite', path: join(folder, 'a.db'), readOnly: 1 } as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   await expect(Store.open({ kind: 'sqlite', path: join(folder, 'a.db'), readOnly: true })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   expect(existsSync(join(folder, 'a.db'))).toBe(false)
-  expect(copies()).toEqual([])
+  expect(temporary()).toEqual([])
 })
 
 test.skipIf(process.platform !== 'linux')('the MCP server reads a store on a disk that can only be read', async () => {
   const folder = temporaryFolder('readonly-')
-  const [disk, temporary] = [join(folder, 'disk'), join(folder, 'temporary')]
-  for (const one of [disk, temporary]) mkdirSync(one)
+  const [disk, home] = [join(folder, 'disk'), join(folder, 'home')]
+  for (const one of [disk, home]) mkdirSync(one)
   const path = await storeIn(disk)
   for (const [file, mode] of [
     [folder, 0o755],
-    [temporary, 0o777],
+    [home, 0o777],
     [path, 0o444],
     [disk, 0o555],
   ] as const)
     chmodSync(file, mode)
   const [command, args] = byReader(...program('mcp', '--store', path, '--session', 's'))
-  const env = { PATH: process.env['PATH'] ?? '', TMPDIR: temporary, HOME: temporary }
+  const env = { PATH: process.env['PATH'] ?? '', TMPDIR: home, HOME: home }
   const client = new Client({ name: 'test', version: '1' })
   await client.connect(new StdioClientTransport({ command, args, env, stderr: 'inherit' }))
   const answer = await client.callTool({ name: 'show', arguments: { id: 'c1' } })
   expect(JSON.stringify(answer.content)).toContain('a pelican')
   await client.close()
-  expect(readdirSync(temporary)).toEqual([])
+  expect(readdirSync(home)).toEqual([])
   expect(readdirSync(disk)).toEqual(['context.db'])
   chmodSync(disk, 0o755)
 })

@@ -73,7 +73,7 @@ function circlesOf(crate, isListed) {
   const source = join(crates, crate, 'src')
   const files = filesIn(source).filter((file) => !/(^|_)tests?\.rs$/.test(basename(file)))
   const modules = new Map(files.map((file) => [moduleOf(source, file), codeOf(file)]))
-  // What a module passes on, by its name there.
+  // The items that a module passes on, by their names there.
   const passed = new Map()
   for (const [module, code] of modules) {
     for (const [, tree] of code.matchAll(/\bpub(?:\([^)]*\))?\s+use\s+([^;]+);/g)) {

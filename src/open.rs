@@ -58,7 +58,10 @@ pub(crate) fn span(id: &str) -> Span {
 /// Opens the store and the session; with the file of an export, after importing it.
 pub(crate) async fn start(options: js::OpenOptions, import: Option<String>) -> Outcome<Open> {
     let session = SessionId::new(&options.session_id)?;
-    let opened = opened::open(options.store.clone()).await?;
+    let (opened, options) = match opened::open(options.store.clone()).await? {
+        view if view.is_view() => in_memory(view, &session, options).await?,
+        opened => (opened, options),
+    };
     match open_session(session, options, &opened.store, import).await {
         Ok(engine) => Ok(Open { engine, opened }),
         Err(error) => {
@@ -67,6 +70,24 @@ pub(crate) async fn start(options: js::OpenOptions, import: Option<String>) -> O
             Err(error)
         }
     }
+}
+
+/// A session of a store that is only read, in a store in memory.
+async fn in_memory(
+    view: Opened,
+    session: &SessionId,
+    options: js::OpenOptions,
+) -> Outcome<(Opened, js::OpenOptions)> {
+    let copied = view.session_in_memory(session).await;
+    // For a machine without an identity, the store has made one up.
+    let filesystem_id = match options.filesystem_id {
+        None if machine_identity(MACHINE_ID_FILE).is_none() => {
+            machine_namespace(&*view.store, MACHINE_ID_FILE).await.ok()
+        }
+        given => given,
+    };
+    let _closed = view.store.close().await;
+    Ok((copied?, js::OpenOptions { filesystem_id, ..options }))
 }
 
 async fn open_session(

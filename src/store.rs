@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use context_engine::{find_objects, search_store, source_path};
-use context_model::id::ObjectId;
+use context_engine::{find_objects, search_store, session_objects, source_path};
+use context_model::id::{ObjectId, SessionId};
+use context_model::time::{Timestamp, TxId};
 use context_secrets::{self as secrets, SecretPlace};
 use context_store::sessions::{self, SessionSummary};
+use context_store::transfer::{self, Extent};
 use context_store::{AsOf, Hit, Outline};
 use napi::Result;
 use napi::bindgen_prelude::{Env, PromiseRaw};
@@ -96,8 +98,38 @@ impl Store {
     }
 
     #[napi]
-    pub fn find<'e>(&self, env: &'e Env, name: String) -> Result<PromiseRaw<'e, Vec<String>>> {
-        self.life.call(env, |opened| async move { Ok(texts(&find_objects(&*opened.store, &name).await?)) })
+    pub fn find<'e>(
+        &self,
+        env: &'e Env,
+        name: String,
+        session_id: Option<String>,
+    ) -> Result<PromiseRaw<'e, Vec<String>>> {
+        self.life.call(env, |opened| async move {
+            let session = session_id.map(SessionId::new).transpose()?;
+            Ok(texts(&find_objects(&*opened.store, &name, session.as_ref()).await?))
+        })
+    }
+
+    #[napi]
+    pub fn objects<'e>(
+        &self,
+        env: &'e Env,
+        session_id: Option<String>,
+    ) -> Result<PromiseRaw<'e, Vec<js::StoredObject>>> {
+        self.life.call(env, |opened| async move {
+            let store = &*opened.store;
+            let ids = match session_id {
+                None => transfer::all_objects(store).await?,
+                Some(session) => session_objects(store, &SessionId::new(session)?).await?,
+            };
+            let outlines = store.outlines(&ids).await?;
+            let mut objects = Vec::with_capacity(ids.len());
+            for outline in outlines.into_iter().flatten() {
+                let extent = transfer::extent(store, &outline.id).await?;
+                objects.push(stored(outline, extent)?);
+            }
+            Ok(objects)
+        })
     }
 
     #[napi(ts_return_type = "Promise<Version[]>")]
@@ -191,6 +223,22 @@ fn named(
         rule: place.rule.to_owned(),
         count: convert::count(place.count),
     }
+}
+
+fn stored(outline: Outline, extent: Extent) -> Outcome<js::StoredObject> {
+    Ok(js::StoredObject {
+        id: outline.id.to_string(),
+        r#type: outline.object_type.as_str().to_owned(),
+        path: source_path(&outline).cloned(),
+        tool: outline.payload.get("tool").and_then(|tool| tool.as_str()).map(str::to_owned),
+        args: outline.payload.get("args").map(json::text).transpose()?,
+        written: extent.written.into_iter().map(mark).collect(),
+        bytes: extent.bytes as f64,
+    })
+}
+
+fn mark((tx, time): (TxId, Timestamp)) -> js::TransactionMark {
+    js::TransactionMark { tx_id: convert::number(tx), tx_time: time.to_string() }
 }
 
 fn hit(hit: Hit, outline: Option<Outline>, session: Option<&SessionSummary>) -> Outcome<js::StoreHit> {

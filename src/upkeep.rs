@@ -56,8 +56,9 @@ impl Store {
     #[napi]
     pub fn import<'e>(&self, env: &'e Env, path: String) -> Result<PromiseRaw<'e, js::TransferSummary>> {
         self.life.call(env, |opened| async move {
+            let store = opened.writable()?;
             let mut file = transfer::open(Path::new(&path))?;
-            Ok(transfer::import(&mut file, &*opened.store).await?.into())
+            Ok(transfer::import(&mut file, store).await?.into())
         })
     }
 
@@ -72,8 +73,10 @@ impl Store {
         env: &'e Env,
         wanted: Vec<js::Forgetting>,
         why: String,
+        options: Option<js::ForgetOptions>,
     ) -> Result<PromiseRaw<'e, js::Forgotten>> {
-        self.life.call(env, |opened| async move {
+        self.life.call(env, move |opened| async move {
+            let owned = opened.owned()?;
             let (all_secrets, wanted): (Vec<_>, Vec<_>) =
                 wanted.into_iter().partition(|one| one.secrets == Some(true));
             let mut wanted = wanted.into_iter().map(erase).collect::<Outcome<Vec<_>>>()?;
@@ -81,7 +84,10 @@ impl Store {
                 let found = secrets::in_store(&*opened.store).await?;
                 wanted.extend(found.values.into_iter().map(Erase::Text));
             }
-            let count = opened.owned().erase(wanted, &why).await?;
+            let count = match options.and_then(|options| options.dry_run) {
+                Some(true) => opened.file()?.would_erase(wanted).await?,
+                _ => owned.erase(wanted, &why).await?,
+            };
             Ok(js::Forgotten { texts: count.texts as f64, versions: count.versions as f64 })
         })
     }
@@ -97,7 +103,7 @@ impl Store {
                 project: options.project.map(|path| stored_path(&path).unwrap_or(path)),
                 is_dry_run: options.dry_run.unwrap_or(false),
             };
-            let pruned = opened.owned().prune(wanted).await?;
+            let pruned = opened.owned()?.prune(wanted).await?;
             Ok(js::Pruned {
                 sessions: list(pruned.sessions),
                 objects: pruned.objects as f64,
@@ -110,7 +116,7 @@ impl Store {
 
     #[napi]
     pub fn limits<'e>(&self, env: &'e Env) -> Result<PromiseRaw<'e, js::StoreLimits>> {
-        self.life.call(env, |opened| async move { Ok(opened.file()?.limits().await?.into()) })
+        self.life.call(env, |opened| async move { Ok(opened.limits().await?.into()) })
     }
 
     #[napi]

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { contentsOf } from '../../lib/inspect/contents.ts'
+import { inStore } from '../../lib/native/index.ts'
 import { bounded, changedLines } from '../../lib/ui/changed-lines.ts'
 import { rebuild } from '../../lib/inspect/request.ts'
 import { blocksOf, Calls } from '../../lib/recordings/blocks.ts'
@@ -42,15 +43,16 @@ describe('export, import, doctor', () => {
   })
 
   test('an object that no session knows is an orphan', async () => {
-    const store = await storeOf('pi-version-1.jsonl')
-    const file = join(temporaryFolder(), 'all.jsonl')
-    await cli(['export', '--store', store, file])
-    const before = await contentsOf(file)
+    const path = await storeOf('pi-version-1.jsonl')
+    const [before, after] = await inStore({ kind: 'sqlite', path, readOnly: true }, async (store) => [
+      await contentsOf(store),
+      await contentsOf({
+        objects: async () => (await store.objects()).filter(({ type }) => type !== 'session'),
+        get: (id) => store.get(id),
+      }),
+    ])
     expect(before.orphans).toEqual([])
     expect(before.sessions).toBe(1)
-    const lines = readFileSync(file, 'utf8').split('\n')
-    writeFileSync(file, lines.filter((line) => !line.startsWith('{"object":"session:')).join('\n'))
-    const after = await contentsOf(file)
     expect(after.orphans.map(({ id }) => id)).toEqual(before.objects.filter(({ type }) => type === 'file' || type === 'toolcall').map(({ id }) => id))
     expect(after.orphans.length).toBeGreaterThan(40)
   })

@@ -1,6 +1,6 @@
 /** The command `doctor`. */
 import { statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { parseArgs } from 'node:util'
 import { formsFolder, strayForms } from '../gateway/index.ts'
 import type { Stray } from '../gateway/index.ts'
@@ -13,7 +13,7 @@ import type { EnabledPart } from '../enable/index.ts'
 import { DONE, exitHelp } from './exit.ts'
 import { counted, countOf, LARGE_BYTES, out, plain, size } from '../ui/index.ts'
 import { journalFor, reading, STORE_HELP, unmadeStore } from './store.ts'
-import { leftovers, withFolder } from '../core/index.ts'
+import { leftovers } from '../core/index.ts'
 import type { Leftover } from '../core/index.ts'
 import { unsentJournals } from './unsent.ts'
 import type { Unsent } from './unsent.ts'
@@ -54,11 +54,9 @@ interface Findings {
   damages: { id?: string; txId?: number; what: string }[]
   sessions: number
   byType: Record<string, { objects: number; versions: number; bytes: number }>
-  orphans: Sized[]
-  largest: Sized[]
+  orphans: ObjectSummary[]
+  largest: ObjectSummary[]
 }
-
-type Sized = Omit<ObjectSummary, 'written'>
 
 export const DOCTOR_OPTIONS = {
   store: { type: 'string' },
@@ -108,15 +106,8 @@ async function nothingYet(path: string, { isJson, isForSecrets }: { isJson: bool
 
 async function check(options: StoreOptions, name: string, top: number, isJson: boolean): Promise<number> {
   const damages = await inStore(options, (store) => store.verify())
-  // A damaged store can't be exported completely, so its contents are left out.
-  const contents =
-    damages.length > 0
-      ? NOTHING
-      : await withFolder(async (folder) => {
-          const file = join(folder, 'export.jsonl')
-          await inStore(options, (store) => store.export(file))
-          return contentsOf(file)
-        })
+  // A damaged store can't be read completely, so its contents are left out.
+  const contents = damages.length > 0 ? NOTHING : await inStore(options, (store) => contentsOf(store))
   const findings: Findings = {
     store: name,
     files: options.kind === 'sqlite' ? filesOf(name) : {},
@@ -128,11 +119,8 @@ async function check(options: StoreOptions, name: string, top: number, isJson: b
     damages,
     sessions: contents.sessions,
     byType: byType(contents.objects),
-    orphans: contents.orphans.map(sized),
-    largest: [...contents.objects]
-      .sort((left, right) => right.bytes - left.bytes)
-      .slice(0, top)
-      .map(sized),
+    orphans: contents.orphans,
+    largest: [...contents.objects].sort((left, right) => right.bytes - left.bytes).slice(0, top),
   }
   if (isJson) out(JSON.stringify(findings, null, 2))
   else print(findings)
@@ -156,10 +144,6 @@ export function secretLine({ id, path, tool, txId, line, rule, count }: SecretPl
   const where = line === undefined ? 'outside the content' : `line ${line}`
   const many = count === 1 ? '' : `, ${count} different ones`
   return plain(`${id}@${txId}  ${path ?? tool ?? ''}  ${where}  ${rule}${many}`)
-}
-
-function sized({ written: _, ...rest }: ObjectSummary): Sized {
-  return rest
 }
 
 async function sessionsOf(options: StoreOptions): Promise<Set<string>> {

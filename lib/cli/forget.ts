@@ -3,7 +3,6 @@ import { readFileSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Forgetting, Forgotten } from '../../index.js'
-import { copied, withFolder } from '../core/index.ts'
 import { forgetForms } from '../gateway/index.ts'
 import { secretLine } from './doctor.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
@@ -100,11 +99,10 @@ export async function forget(args: string[]): Promise<number> {
   return versions === 0 ? NONE : DONE
 }
 
-/** Finds the text that would be erased by erasing it from a copy. */
+/** Counts what would be erased. */
 function tried({ options, name }: NamedStore, wanted: Forgetting[], why: string): Promise<Forgotten> {
   if (options.kind !== 'sqlite') throw new UsageError(`--dry-run works on a database file, and ${name} is none`)
-  const { path } = options
-  return withFolder((folder) => inStore({ kind: 'sqlite', path: copied(path, folder) }, (opened) => opened.forget(wanted, why)))
+  return inStore(options, (opened) => opened.forget(wanted, why, { dryRun: true }))
 }
 
 async function each<T>(names: readonly string[], look: (name: string) => Promise<T>): Promise<T[]> {

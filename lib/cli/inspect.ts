@@ -1,10 +1,9 @@
 /** The command `inspect`. */
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { SessionSummary } from '../../index.js'
+import type { SessionSummary, StoreOptions } from '../../index.js'
 import { ContextManager } from '../session/index.ts'
-import { begin, contentsOf, END, rebuild, recordedRequest, sessionParts } from '../inspect/index.ts'
+import { begin, END, rebuild, recordedRequest, sessionParts } from '../inspect/index.ts'
 import { changeLines, countOf, out, plain, requestChanges, tell, UsageError, when, widthOf, writePrivately } from '../ui/index.ts'
 import { exitHelp } from './exit.ts'
 import { sessionOf } from './objects.ts'
@@ -13,7 +12,6 @@ import { piSessionFile } from './pi-session.ts'
 import { inStore } from '../native/index.ts'
 import { reading, STORE_HELP } from './store.ts'
 import type { NamedStore } from './store.ts'
-import { withFolder } from '../core/index.ts'
 
 export const INSPECT_HELP = `pi-context-manager inspect [options] [SESSION]
 
@@ -71,40 +69,20 @@ async function listed(store: NamedStore, values: { session?: string; html?: stri
   else if (values.html === undefined) list(sessions, name)
   if (values.html === undefined) return 0
   const html = values.html
-  return withFolder(async (folder) => {
-    const whole = join(folder, 'store.jsonl')
-    await inStore(options, (store) => store.export(whole, session))
-    const { objects } = await contentsOf(whole)
-    const summaries = new Map(objects.map((one) => [one.id, one]))
-    await writePrivately(html, async (write) => {
+  await inStore(options, (store) =>
+    writePrivately(html, async (write) => {
       write(begin(name, sessions))
-      for (const [index, { id }] of sessions.entries()) {
-        const file = join(folder, `session-${index}.jsonl`)
-        await inStore(options, (store) => store.export(file, id))
-        const manager = await copyOf(file, id)
-        try {
-          for await (const part of sessionParts(manager, summaries)) write(part)
-        } finally {
-          await manager.close()
-        }
-      }
+      for (const { id } of sessions) for await (const part of sessionParts(store, id)) write(part)
       write(END)
-    })
-    tell(plain(`${html}: ${sessions.length} session${sessions.length === 1 ? '' : 's'} of ${name}`))
-    return 0
-  })
+    }),
+  )
+  tell(plain(`${html}: ${sessions.length} session${sessions.length === 1 ? '' : 's'} of ${name}`))
+  return 0
 }
 
-/** An in-memory copy of a session, so that looking at it changes nothing. Files are not accessed. */
-function copyOf(file: string, sessionId: string): Promise<ContextManager> {
-  return ContextManager.importSession(file, {
-    sessionId,
-    cwd: '/',
-    store: { kind: 'memory' },
-    filesystemId: 'inspect',
-    watch: false,
-    watchUnmapped: false,
-  })
+/** A session of a store that is only read: in memory, so that looking at it changes nothing. Files are not accessed. */
+function opened(store: StoreOptions, sessionId: string): Promise<ContextManager> {
+  return ContextManager.open({ sessionId, cwd: '/', store, filesystemId: 'inspect', watch: false, watchUnmapped: false })
 }
 
 function list(sessions: readonly SessionSummary[], store: string): void {
@@ -153,18 +131,10 @@ async function showCall(given: string, { store, session, 'pi-session': named, ch
 
 /** A request of a session that Pi has no file of: the store's record has it. */
 async function showRecorded(number: number, given: string, { store, isJson }: { store: string | undefined; isJson: boolean }): Promise<number> {
-  return reading(store, async (opened) => {
-    const session = await sessionOf(opened, given)
-    const { calls, call, request } = await withFolder(async (folder) => {
-      const file = join(folder, 'session.jsonl')
-      await inStore(opened.options, (one) => one.export(file, session))
-      const manager = await copyOf(file, session)
-      try {
-        return await recordedRequest(manager, number)
-      } finally {
-        await manager.close()
-      }
-    })
+  return reading(store, async (named) => {
+    const session = await sessionOf(named, given)
+    const manager = await opened(named.options, session)
+    const { calls, call, request } = await recordedRequest(manager, number).finally(() => manager.close())
     if (request === undefined) throw new UsageError(`${session} has ${calls} calls, counted from 0, so call ${call} does not exist`)
     if (isJson) out(JSON.stringify({ session, call, messages: request.sent }, null, 2))
     else {

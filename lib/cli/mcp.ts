@@ -53,7 +53,6 @@ export async function mcp(args: string[]): Promise<number> {
   })
   await server.connect(new StdioServerTransport())
   await ended
-  await store.close()
   return 0
 }
 

@@ -2,7 +2,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { StoreOptions } from '../../index.js'
-import { addressesIn, canWrite, copied, defaultStorePath, isAddress, journalOf, shownUrl, withFolder } from '../core/index.ts'
+import { addressesIn, defaultStorePath, isAddress, journalOf, shownUrl } from '../core/index.ts'
 import { billsFile } from '../gateway/index.ts'
 import { reasonOf, UsageError } from '../ui/index.ts'
 
@@ -77,13 +77,8 @@ export function billsBeside(store: string | undefined): string | undefined {
   }
 }
 
-/**
- * Works with a store that is only read. A file that can't be written, such as a backup on a read-only disk, is read from
- * a private copy in the temporary folder, which is removed afterwards.
- */
+/** Works with a store that is only read, also with a file that can't be written, such as a backup on a read-only disk. */
 export async function reading<T>(named: string | NamedStore | undefined, work: (store: NamedStore) => Promise<T>): Promise<T> {
-  const store = typeof named === 'object' ? named : storeOf(named)
-  if (store.options.kind !== 'sqlite' || canWrite(store.options.path)) return work(store)
-  const { path } = store.options
-  return withFolder((folder) => work({ options: { kind: 'sqlite', path: copied(path, folder) }, name: store.name }))
+  const { options, name } = typeof named === 'object' ? named : storeOf(named)
+  return work({ options: options.kind === 'memory' ? options : { ...options, readOnly: true }, name })
 }

@@ -1,8 +1,7 @@
 /** Journals of XTDB databases on this machine that have what their databases lack. */
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { StoreState } from '../../index.js'
-import { journals, unsentSentence, withFolder } from '../core/index.ts'
+import { journals, unsentSentence } from '../core/index.ts'
 import { inStore } from '../native/index.ts'
 import { plain, tell } from '../ui/index.ts'
 
@@ -31,16 +30,9 @@ export function tellUnsent(left: StoreState | undefined): void {
 
 async function queuedIn(path: string): Promise<number> {
   const sent = sentOf(`${path}.progress`)
-  return withFolder(async (folder) => {
-    const file = join(folder, 'journal.jsonl')
-    await inStore({ kind: 'sqlite', path, readOnly: true }, (store) => store.export(file))
-    const waiting = new Set<number>()
-    for (const line of readFileSync(file, 'utf8').split('\n')) {
-      const number = line === '' ? undefined : (JSON.parse(line) as { tx_id?: number }).tx_id
-      if (number !== undefined && number > sent) waiting.add(number)
-    }
-    return waiting.size
-  })
+  const objects = await inStore({ kind: 'sqlite', path, readOnly: true }, (store) => store.objects())
+  const waiting = objects.flatMap(({ written }) => written.map(({ txId }) => txId).filter((tx) => tx > sent))
+  return new Set(waiting).size
 }
 
 /** The journal's newest transaction that its database has. */

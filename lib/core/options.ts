@@ -1,5 +1,17 @@
 /** Checks options at run time: a misspelt or impossible one is an error with a sentence, never ignored. */
-import type { AsOf, Forgetting, HistoryPart, Part, PruneOptions, QueryFilter, SearchOptions, StoreLimits, StoreOptions, Toolcall } from '../../index.js'
+import type {
+  AsOf,
+  Forgetting,
+  ForgetOptions,
+  HistoryPart,
+  Part,
+  PruneOptions,
+  QueryFilter,
+  SearchOptions,
+  StoreLimits,
+  StoreOptions,
+  Toolcall,
+} from '../../index.js'
 import { invalid } from './errors.ts'
 
 /** The names of all fields; the compiler refuses a list that lacks one or has one too many. */
@@ -9,7 +21,7 @@ type Of<Kind extends StoreOptions['kind']> = Extract<StoreOptions, { kind: Kind 
 const STORES: { [Kind in StoreOptions['kind']]: Names<Of<Kind>> } = {
   memory: { kind: true },
   sqlite: { kind: true, path: true, durability: true, readOnly: true },
-  xtdb: { kind: true, url: true, urls: true, timeoutMs: true, journal: true },
+  xtdb: { kind: true, url: true, urls: true, timeoutMs: true, journal: true, readOnly: true },
 }
 const TOOLCALL: Names<Toolcall> = {
   id: true,
@@ -27,6 +39,7 @@ const HISTORY_PART: Names<HistoryPart> = { after: true, limit: true }
 const QUERY: Names<QueryFilter> = { type: true, sessionId: true, pathPrefix: true, since: true }
 const SEARCH: Names<SearchOptions> = { limit: true, type: true, sessionId: true }
 const FORGETTING: Names<Forgetting> = { id: true, path: true, text: true, sessionId: true, secrets: true }
+const FORGET: Names<ForgetOptions> = { dryRun: true }
 const PRUNE: Names<PruneOptions> = { olderThanDays: true, maxBytes: true, project: true, dryRun: true }
 const LIMITS: Names<StoreLimits> = { maxBytes: true, maxDays: true }
 
@@ -36,8 +49,8 @@ export function checkStore(store: StoreOptions): void {
   const names = Object.hasOwn(STORES, store.kind) ? STORES[store.kind] : undefined
   if (names === undefined) throw invalid(`the kind of a store is ${listed(Object.keys(STORES), 'or')}, not ${shown(store.kind)}`)
   known(`a store of the kind '${store.kind}'`, store, names)
-  if (store.kind !== 'sqlite') return
-  checkPath(store.path)
+  if (store.kind === 'memory') return
+  if (store.kind === 'sqlite') checkPath(store.path)
   if (store.readOnly !== undefined && typeof store.readOnly !== 'boolean') throw invalid(`store.readOnly is true or false, not ${shown(store.readOnly)}`)
 }
 
@@ -49,7 +62,8 @@ export const checkQuery = (filter: QueryFilter): void => known('filter', filter,
 export const checkSearch = (options: SearchOptions | null | undefined): void => optional('the options object of search', options, SEARCH)
 export const checkPrune = (options: PruneOptions): void => known('the options object of prune', options, PRUNE)
 export const checkLimits = (limits: StoreLimits): void => known('the limits object', limits, LIMITS)
-export const checkForgetting = (wanted: Forgetting[]): void => {
+export const checkForgetting = (wanted: Forgetting[], options?: ForgetOptions | null): void => {
+  optional('the options object of forget', options, FORGET)
   for (const one of list('wanted', wanted)) known('what to forget', one, FORGETTING)
 }
 

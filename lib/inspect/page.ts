@@ -1,8 +1,7 @@
 /** The page of a store: its sessions, their turns and rolls, their objects with versions and differences. */
-import type { ContextManager } from '../session/index.ts'
+import type { Store } from '../native/index.ts'
 import type { ObjectDocument, SessionSets, SessionSummary, Version } from '../../index.js'
 import { bounded, changedLines, escape, ROLL_REASONS, shortened, shortName, STYLE, subject, tokens, when } from '../ui/index.ts'
-import type { ObjectSummary } from './contents.ts'
 
 /** Longer texts are cut on the page; the store has them whole. */
 const MAX_TEXT = 12_000
@@ -33,16 +32,15 @@ export function begin(store: string, sessions: readonly SessionSummary[]): strin
 export const END = '</main></body></html>\n'
 
 /** One session, piece by piece: each object's history is in memory only while it is written. */
-export async function* sessionParts(manager: ContextManager, summaries: ReadonlyMap<string, ObjectSummary>): AsyncGenerator<string> {
-  const session = manager.sessionId
-  const sets = await manager.sessionSets()
-  const chat = await manager.get(`chat:${session}`)
+export async function* sessionParts(store: Store, session: string): AsyncGenerator<string> {
+  const sets = setsOf((await store.get(`session:${session}`))?.document)
+  const chat = (await store.get(`chat:${session}`))?.document
   yield `<h2 id="${escape(session)}">Session ${escape(session)}</h2>${setsTable(sets)}<h3>Turns and rolls</h3>${turns(chat)}<h3>Files and tool calls, in the order in which the session met them</h3>`
   const active = new Set(sets.activeSet)
   const pinned = new Set(sets.pinnedSet)
   const seen: string[] = []
   for (const id of sets.sessionIndex) {
-    const history = await manager.history(id)
+    const history = await store.history(id)
     const last = history.at(-1)
     if (last === undefined) continue
     if (last.document.type === 'file' && history.every((version) => contentOf(version) === '')) {
@@ -50,11 +48,17 @@ export async function* sessionParts(manager: ContextManager, summaries: Readonly
       continue
     }
     const marks = [active.has(id) ? 'active' : '', pinned.has(id) ? 'pinned' : ''].filter((mark) => mark !== '')
-    yield `<details><summary>${escape(title(last.document))} <span class="dim">${history.length} version${history.length === 1 ? '' : 's'}${marks.map((mark) => `, ${mark}`).join('')}</span></summary><a id="${shortName(id)}"></a>${facts(last.document)}${versions(history, summaries.get(id)?.written ?? [])}</details>\n`
+    yield `<details><summary>${escape(title(last.document))} <span class="dim">${history.length} version${history.length === 1 ? '' : 's'}${marks.map((mark) => `, ${mark}`).join('')}</span></summary><a id="${shortName(id)}"></a>${facts(last.document)}${versions(history)}</details>\n`
   }
   if (seen.length === 0) return
   const files = `${seen.length} ${seen.length === 1 ? 'file' : 'files'}`
   yield `<details><summary>${files} without content, known by their paths</summary><pre>${escape(cut(seen.join('\n')))}</pre></details>`
+}
+
+/** The sets of a session's document; empty where there is none. */
+function setsOf(session: ObjectDocument | undefined): SessionSets {
+  const list = (name: string): string[] => (Array.isArray(session?.[name]) ? (session[name] as string[]) : [])
+  return { sessionIndex: list('session_index'), metadataPool: list('metadata_pool'), activeSet: list('active_set'), pinnedSet: list('pinned_set') }
 }
 
 function setsTable(sets: SessionSets): string {
@@ -62,7 +66,7 @@ function setsTable(sets: SessionSets): string {
   return `<p class="dim">${index.length} files and tool calls: ${active.length} active (in full before the model), ${pinned.length} pinned (they never collapse), ${pool.length} in the pool (a line each)</p>`
 }
 
-function turns(chat: ObjectDocument | null): string {
+function turns(chat: ObjectDocument | undefined): string {
   const list = Array.isArray(chat?.['turns']) ? (chat['turns'] as Record<string, unknown>[]) : []
   if (list.length === 0) return '<p class="dim">none</p>'
   const rows = list.map((turn, index) => {
@@ -84,14 +88,13 @@ function rollText(roll: Record<string, unknown>): string {
   return `${items ?? '?'} items, ${size} tokens removed${lost}, ${(ROLL_REASONS as Record<string, string>)[String(reason)] ?? String(reason)}`
 }
 
-function versions(history: readonly Version[], written: ObjectSummary['written']): string {
+function versions(history: readonly Version[]): string {
   const first = Math.max(0, history.length - MAX_DIFFS)
   const parts = history.slice(first).map((version, place) => {
     const index = first + place
-    const { tx, time } = written[index] ?? { tx: version.txId, time: version.txTime }
     const change = index === 0 ? '' : bounded(changedLines(contentOf(history[index - 1] as Version), contentOf(version))).join('\n')
     const lines = change === '' ? '' : `<pre>${escape(cut(change))}</pre>`
-    return `<p class="dim">${escape(`@${tx}, valid from ${version.validTime}, stored ${time}`)}</p>${lines}`
+    return `<p class="dim">${escape(`@${version.txId}, valid from ${version.validTime}, stored ${version.txTime}`)}</p>${lines}`
   })
   const { document, erased } = history.at(-1) as Version
   const { content } = document

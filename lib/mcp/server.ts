@@ -2,9 +2,12 @@
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
-import type { ContextManager, ObjectDocument } from '../../index.js'
+import type { ObjectDocument, StoreHit } from '../../index.js'
 import { invalid } from '../core/index.ts'
+import { hitLine } from '../lines/index.ts'
 import { native } from '../native/index.ts'
+import type { Store } from '../native/index.ts'
+import { shortName } from '../ui/index.ts'
 import type { LimitedStore } from './store.ts'
 
 /** The default and the maximum number of search hits. */
@@ -67,55 +70,69 @@ export function serverOf(store: LimitedStore, version: string): Server {
   return server
 }
 
-function answer(store: LimitedStore, name: string, input: Record<string, unknown>): Promise<string> {
+async function answer(limited: LimitedStore, name: string, input: Record<string, unknown>): Promise<string> {
   const session = textOf(input, 'session')
   switch (name) {
     case 'sessions':
-      return store.read(undefined, async (copies) => lines(await Promise.all(copies.map(summary)), 'no session yet'))
+      return limited.read(undefined, async (store, sessions) => lines(await Promise.all(sessions.map((one) => summary(store, one))), 'no session yet'))
     case 'search':
-      return store.read(session, (copies) => search(store, copies, required(input, 'query'), limitOf(input['limit'])))
+      return limited.read(session, (store, sessions) => search({ limited, store, sessions }, required(input, 'query'), limitOf(input['limit'])))
     case 'show':
-      return store.read(session, (copies) => show(store, copies, required(input, 'id'), textOf(input, 'lines'), textOf(input, 'grep')))
+      return limited.read(session, (store, sessions) =>
+        show({ limited, store, sessions }, required(input, 'id'), textOf(input, 'lines'), textOf(input, 'grep')),
+      )
     case 'log': {
       const id = textOf(input, 'id')
-      return store.read(session, (copies) => (id === undefined ? turnsOf(copies) : versionsOf(store, copies, id)))
+      return limited.read(session, (store, sessions) => (id === undefined ? turnsOf(store, sessions) : versionsOf({ limited, store, sessions }, id)))
     }
     default:
       throw invalid(`unknown tool "${name}"; there are sessions, search, show and log`)
   }
 }
 
-async function summary(copy: ContextManager): Promise<string> {
-  const versions = await copy.history(`session:${copy.sessionId}`)
-  const { sessionIndex } = await copy.sessionSets()
-  const chat = await copy.get(`chat:${copy.sessionId}`)
-  return `${versions.at(-1)?.validTime ?? '-'}  ${Number(chat?.['turn_count'] ?? 0)} turns  ${sessionIndex.length} objects  ${oneLine(copy.sessionId)}`
+/** The source of one answer: the open store, and those of its sessions that may be shown. */
+interface Shown {
+  limited: LimitedStore
+  store: Store
+  sessions: readonly string[]
 }
 
-async function search(store: LimitedStore, copies: readonly ContextManager[], query: string, limit: number): Promise<string> {
+async function summary(store: Store, session: string): Promise<string> {
+  const found = await store.get(`session:${session}`)
+  const chat = await store.get(`chat:${session}`)
+  const objects = listIn(found?.document, 'session_index').length
+  return `${found?.validTime ?? '-'}  ${Number(chat?.document['turn_count'] ?? 0)} turns  ${objects} objects  ${oneLine(session)}`
+}
+
+async function search({ limited, store, sessions }: Shown, query: string, limit: number): Promise<string> {
   const found: string[] = []
-  for (const copy of copies) {
-    for (const hit of await copy.search(query, { limit: HITS.most, sessionId: copy.sessionId })) {
-      const document = await copy.get(hit.id)
-      if (document !== null && store.shows(document)) found.push(`session=${oneLine(copy.sessionId)} ${hit.shown}`)
+  for (const sessionId of sessions) {
+    for (const hit of await store.search(query, { limit: HITS.most, sessionId })) {
+      const document = (await store.get(hit.id))?.document
+      if (document !== undefined && limited.shows(document)) found.push(`session=${oneLine(sessionId)} ${lineOf(hit)}`)
     }
   }
   return lines(found.slice(0, limit), 'no match')
 }
 
-async function show(store: LimitedStore, copies: readonly ContextManager[], id: string, range: string | undefined, grep: string | undefined): Promise<string> {
-  const { document } = await find(store, copies, id)
+function lineOf({ id, txId, isLatest, type, path, tool, line, snippet }: StoreHit): string {
+  const object = path !== undefined ? { path } : tool !== undefined ? { tool } : { type }
+  return hitLine({ id: shortName(id), ...(isLatest ? {} : { txId }), ...object, line, snippet })
+}
+
+async function show(shown: Shown, id: string, range: string | undefined, grep: string | undefined): Promise<string> {
+  const document = await find(shown, id)
   if (typeof document.content !== 'string') return 'this object has no text'
   if (range === undefined && grep === undefined) return cut(document.content)
   if (range !== undefined && grep !== undefined) throw invalid('give either lines or grep, not both')
   const part = range === undefined ? { grep: grep ?? '' } : { lines: range }
-  const { text, lines: shown } = await native.textPart(document.content, part, MAX_TEXT)
-  return shown === 0 ? 'no line matches' : text
+  const { text, lines: count } = await native.textPart(document.content, part, MAX_TEXT)
+  return count === 0 ? 'no line matches' : text
 }
 
-async function versionsOf(store: LimitedStore, copies: readonly ContextManager[], id: string): Promise<string> {
-  const { document, copy } = await find(store, copies, id)
-  const versions = await copy.history(document['xt/id'])
+async function versionsOf(shown: Shown, id: string): Promise<string> {
+  const document = await find(shown, id)
+  const versions = await shown.store.history(document['xt/id'])
   return lines(
     versions.map(({ document: one, validTime }) => {
       const size = typeof one.content === 'string' ? `${Buffer.byteLength(one.content)} bytes` : 'no text'
@@ -125,28 +142,34 @@ async function versionsOf(store: LimitedStore, copies: readonly ContextManager[]
   )
 }
 
-async function turnsOf(copies: readonly ContextManager[]): Promise<string> {
+async function turnsOf(store: Store, sessions: readonly string[]): Promise<string> {
   const found: string[] = []
-  for (const copy of copies) {
-    const chat = await copy.get(`chat:${copy.sessionId}`)
+  for (const session of sessions) {
+    const chat = (await store.get(`chat:${session}`))?.document
     for (const [number, turn] of ((chat?.['turns'] ?? []) as { user: unknown; toolcall_ids: string[] }[]).entries()) {
-      found.push(`session=${oneLine(copy.sessionId)} turn=${number + 1} ${oneLine(promptOf(turn.user)).slice(0, 200)}`)
+      found.push(`session=${oneLine(session)} turn=${number + 1} ${oneLine(promptOf(turn.user)).slice(0, 200)}`)
       for (const id of turn.toolcall_ids) {
-        const call = await copy.get(id)
-        if (call !== null) found.push(`  id=${oneLine(id)} tool=${oneLine(String(call['tool']))} status=${String(call['status'])}`)
+        const call = (await store.get(id))?.document
+        if (call !== undefined) found.push(`  id=${oneLine(id)} tool=${oneLine(String(call['tool']))} status=${String(call['status'])}`)
       }
     }
   }
   return cut(lines(found, 'no turn yet'))
 }
 
-/** Finds an object by its ID or handle. Objects that may not be shown don't exist here. */
-async function find(store: LimitedStore, copies: readonly ContextManager[], id: string): Promise<{ document: ObjectDocument; copy: ContextManager }> {
-  for (const copy of copies) {
-    const document = await copy.get(id)
-    if (document !== null && store.shows(document)) return { document, copy }
+/** Finds an object of the sessions by its ID, the beginning of its ID, or its short name. Objects that may not be shown don't exist here. */
+async function find({ limited, store, sessions }: Shown, name: string): Promise<ObjectDocument> {
+  for (const session of sessions) {
+    for (const id of await store.find(name, session)) {
+      const document = (await store.get(id))?.document
+      if (document !== undefined && limited.shows(document)) return document
+    }
   }
-  throw Object.assign(new Error(`this server shows no object ${JSON.stringify(id)}; use an id from search or log`), { code: 'UNKNOWN_OBJECT' })
+  throw Object.assign(new Error(`this server shows no object ${JSON.stringify(name)}; use an id from search or log`), { code: 'UNKNOWN_OBJECT' })
+}
+
+function listIn(document: ObjectDocument | undefined, field: string): unknown[] {
+  return Array.isArray(document?.[field]) ? document[field] : []
 }
 
 function promptOf(content: unknown): string {

@@ -2,6 +2,7 @@
 import type {
   Damage,
   Forgetting,
+  ForgetOptions,
   Forgotten,
   HistoryPart,
   Pruned,
@@ -9,6 +10,7 @@ import type {
   SearchOptions,
   SecretPlace,
   SessionSummary,
+  StoredObject,
   StoreHit,
   StoreLimits,
   StoreOptions,
@@ -27,10 +29,7 @@ import {
   crossed,
   crossedHistory,
   defaultStorePath,
-  readOnly,
-  unavailable,
 } from '../core/index.ts'
-import type { ReadOnly } from '../core/index.ts'
 import { native } from './native.ts'
 
 /**
@@ -41,8 +40,6 @@ import { native } from './native.ts'
  * `close()` every method rejects with `CLOSED`. Sessions may be open in the same store, here and in other processes.
  */
 export class Store extends native.Store implements AsyncDisposable {
-  #copy: ReadOnly | undefined
-
   private constructor() {
     super()
   }
@@ -57,13 +54,7 @@ export class Store extends native.Store implements AsyncDisposable {
     const place = options ?? { kind: 'sqlite', path: defaultStorePath() }
     checkStore(place)
     const store = new Store()
-    store.#copy = readOnly(place)
-    try {
-      await calling(() => store.start(store.#copy?.store ?? place))
-    } catch (error) {
-      store.#copy?.remove()
-      throw error
-    }
+    await calling(() => store.start(place))
     return store
   }
 
@@ -106,10 +97,23 @@ export class Store extends native.Store implements AsyncDisposable {
 
   /**
    * Returns the IDs of the objects that a name may stand for: the object with this ID; else the files with this canonical
-   * path; else up to 20 objects whose IDs begin so.
+   * path; else up to 20 objects whose IDs or short names begin so. With a session, only of its objects.
+   *
+   * Rejects with `UNKNOWN_OBJECT` if the store does not have the session.
    */
-  override find(name: string): Promise<string[]> {
-    return calling(() => super.find(name))
+  override find(name: string, sessionId?: string | null): Promise<string[]> {
+    return calling(() => super.find(name, sessionId))
+  }
+
+  /**
+   * Returns the objects of the store, or of one of its sessions, with what their versions take up. Reads all of them.
+   *
+   * Rejects with `UNKNOWN_OBJECT` if the store does not have the session.
+   */
+  override async objects(sessionId?: string | null): Promise<StoredObject[]> {
+    const objects = await calling(() => super.objects(sessionId))
+    for (const object of objects) if (object.args !== undefined) object.args = crossed(object.args)
+    return objects
   }
 
   /** Returns the version of an object that holds now, or the one that a transaction wrote; null if that version does not exist. */
@@ -147,10 +151,7 @@ export class Store extends native.Store implements AsyncDisposable {
    * store has an object with the same ID and a different history, and `IO`.
    */
   override import(path: string): Promise<TransferSummary> {
-    return calling(() => {
-      this.#checkWritable()
-      return super.import(path)
-    })
+    return calling(() => super.import(path))
   }
 
   /** Reads the whole store and returns each version that does not match its stored hash; none means an intact store. */
@@ -169,17 +170,16 @@ export class Store extends native.Store implements AsyncDisposable {
    * Erases texts for good: from all versions, the search index, the log and the free pages of a file; from XTDB with
    * `evict`, and from the journal in front of it. Envelopes, hashes and times stay. The versions say when and why, and the
    * same text is never stored again. A file is rewritten, which needs free space of three times its size. An interrupted
-   * call is completed by repeating it.
+   * call is completed by repeating it. With `dryRun`, nothing is changed, and the counts are those of what would be erased.
    *
    * Rejects with `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short, and
    * `STORE_FULL` if there is not enough free space: nothing was erased then, or, if the disk filled up meanwhile, the texts
    * can't be read any more and the error says that their bytes are left until the call is repeated.
    */
-  override forget(wanted: Forgetting[], why: string): Promise<Forgotten> {
+  override forget(wanted: Forgetting[], why: string, options?: ForgetOptions | null): Promise<Forgotten> {
     return calling(() => {
-      this.#checkWritable()
-      checkForgetting(wanted)
-      return super.forget(wanted, why)
+      checkForgetting(wanted, options)
+      return super.forget(wanted, why, options)
     })
   }
 
@@ -191,7 +191,6 @@ export class Store extends native.Store implements AsyncDisposable {
    */
   override prune(options: PruneOptions): Promise<Pruned> {
     return calling(() => {
-      this.#checkWritable()
       checkPrune(options)
       return super.prune(options)
     })
@@ -209,7 +208,6 @@ export class Store extends native.Store implements AsyncDisposable {
   /** Sets the limits of a database file; an absent one is removed. Rejects like `limits`. */
   override setLimits(limits: StoreLimits): Promise<undefined> {
     return calling(() => {
-      this.#checkWritable()
       checkLimits(limits)
       return super.setLimits(limits)
     })
@@ -217,17 +215,11 @@ export class Store extends native.Store implements AsyncDisposable {
 
   /** Closes the store. Resolves with its last state, as the `close` of a session does. Closing twice is fine. */
   override async close(): Promise<StoreState | undefined> {
-    const left = await calling(() => super.close())
-    this.#copy?.remove()
-    return left ?? undefined
+    return (await calling(() => super.close())) ?? undefined
   }
 
   /** Closes. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
-  }
-
-  #checkWritable(): void {
-    if (this.#copy !== undefined) throw unavailable('the store was opened with readOnly; open it without to change it')
   }
 }

@@ -34,11 +34,9 @@ import {
   invalid,
   noteBirth,
   permitted,
-  readOnly,
   refusal,
   shown,
 } from '../core/index.ts'
-import type { ReadOnly } from '../core/index.ts'
 import { DrivenSession, native, toolcall } from '../native/index.ts'
 import { Projection } from '../projection/index.ts'
 import { checkedOptions } from './opening.ts'
@@ -56,7 +54,6 @@ import { guarded } from './listener.ts'
 export class ContextManager extends DrivenSession implements AsyncDisposable {
   #projection = new Projection(this)
   #isClosed = false
-  #copy: ReadOnly | undefined
 
   private constructor() {
     super()
@@ -380,9 +377,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
    */
   override async close(): Promise<StoreState | undefined> {
     this.#isClosed = true
-    const left = await calling(() => super.close())
-    this.#copy?.remove()
-    return left ?? undefined
+    return (await calling(() => super.close())) ?? undefined
   }
 
   /** Closes. */
@@ -393,13 +388,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
   static async #opened(options: OpenOptions, file?: string): Promise<ContextManager> {
     const { layout, model, shape, ...rest } = checkedOptions(options)
     const manager = new ContextManager()
-    manager.#copy = rest.store === undefined ? undefined : readOnly(rest.store)
-    try {
-      await calling(() => manager.start({ ...rest, ...(manager.#copy && { store: manager.#copy.store }) }, file))
-    } catch (error) {
-      manager.#copy?.remove()
-      throw error
-    }
+    await calling(() => manager.start(rest, file))
     manager.#projection = new Projection(manager, {
       ...(layout === undefined ? {} : { layout }),
       ...(model === undefined ? {} : { model }),

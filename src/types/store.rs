@@ -16,9 +16,9 @@ pub enum StoreOptions {
         /// process, and is faster.
         #[napi(ts_type = "'process' | 'power'")]
         durability: Option<String>,
-        /// Reads a private copy of the store in the temporary folder, which is removed when it is closed: for a file that
-        /// can't be written, such as a backup on a read-only disk. What a session writes goes to the copy and is lost;
-        /// `import`, `forget`, `prune` and `setLimits` are refused. lib/core/copy.ts makes the copy.
+        /// Opens the file for reading only, also one that can't be written, such as a backup on a read-only disk: nothing is
+        /// written to it or beside it, no session waits, and each call sees the newest versions. `import`, `forget`, `prune` and
+        /// `setLimits` are refused. A session of it is kept in memory as it was when it was opened; what it writes is lost.
         read_only: Option<bool>,
     },
     /// XTDB 1.x over HTTP: many clients and machines on one history. See docs/xtdb.md.
@@ -33,6 +33,8 @@ pub enum StoreOptions {
         /// for a node and nothing is lost while the node is down. Default: chosen by the main entry point. Without a
         /// journal (native class), every call waits for the node.
         journal: Option<String>,
+        /// As for a file. With a journal, the journal is read, and no node.
+        read_only: Option<bool>,
     },
 }
 
@@ -51,6 +53,36 @@ pub(crate) struct Version {
     pub valid_time: String,
     /// Set if the owner of the store has erased something of it: texts are missing or say `[erased]`.
     pub erased: Option<ErasedMark>,
+}
+
+/// An object of a store, and what its versions take up.
+#[napi(object)]
+pub struct StoredObject {
+    /// Its ID.
+    pub id: String,
+    /// Its type.
+    #[napi(ts_type = "ObjectType")]
+    pub r#type: String,
+    /// A file's canonical path.
+    pub path: Option<String>,
+    /// The tool of a tool call.
+    pub tool: Option<String>,
+    /// The arguments of a tool call.
+    #[napi(ts_type = "Record<string, unknown>")]
+    pub args: Option<String>,
+    /// The transactions of its versions, in the order of its history.
+    pub written: Vec<TransactionMark>,
+    /// Bytes of the versions as an export writes them, without compression or sharing.
+    pub bytes: f64,
+}
+
+/// A transaction of a store.
+#[napi(object)]
+pub struct TransactionMark {
+    /// Its number.
+    pub tx_id: i64,
+    /// When the store learned of it, RFC 3339.
+    pub tx_time: String,
 }
 
 /// When and why the owner of a store erased something of a version.
@@ -130,6 +162,13 @@ pub struct SecretPlace {
     pub rule: String,
     /// Number of different ones in all versions.
     pub count: u32,
+}
+
+/// The options of `forget`.
+#[napi(object)]
+pub struct ForgetOptions {
+    /// Only count what would be erased; only in a database file.
+    pub dry_run: Option<bool>,
 }
 
 /// The counts of what was forgotten.

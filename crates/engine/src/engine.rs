@@ -25,9 +25,9 @@ use context_store::{AsOf, Store, Version};
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::instrument;
 
-use crate::identity::Namesakes;
-use crate::inserted::Unsent;
 use crate::job::{Queue, UnstoredRead};
+use crate::namesakes::Namesakes;
+use crate::unsent::Unsent;
 use crate::view::Assembled;
 use crate::view::sections::View;
 

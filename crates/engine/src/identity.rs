@@ -1,8 +1,6 @@
 //! Finds the recorded call of a result. Call IDs are not unique: providers repeat them, so the tool, the arguments and the
 //! output must also match.
 
-use std::collections::HashMap;
-
 use crate::session::Session;
 use crate::session::catalog::{MetaKind, is_handle_of};
 use crate::session::client::Client;
@@ -19,16 +17,6 @@ use context_tools::is_excerpt_of;
 use crate::engine::{Inner, State};
 use crate::job::{CallObject, names_of};
 
-/// The recorded calls under each call ID that several have, as far as they were requested.
-#[derive(Debug, Default)]
-pub(crate) struct Namesakes {
-    /// By the object ID without a mark: the objects in the order in which they were recorded, and the place behind the one
-    /// that was found last. Results come in that order.
-    known: HashMap<ObjectId, (Vec<ObjectId>, usize)>,
-    /// The number of the session's objects looked at.
-    looked: usize,
-}
-
 /// The likeness of a result to a recorded call, the best last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Likeness {
@@ -38,37 +26,6 @@ enum Likeness {
     Output,
     /// The same call.
     Call,
-}
-
-impl Namesakes {
-    /// Takes in what the session has recorded since the last time.
-    fn look(&mut self, session: &Session) {
-        let index = session.sets.index();
-        for id in index.iter().skip(self.looked) {
-            if session.is_toolcall(id) {
-                self.known.entry(id.without_mark()).or_default().0.push(id.clone());
-            }
-        }
-        self.looked = index.len();
-    }
-
-    /// The objects of a call ID, from the one behind the last that was found, and then the others.
-    fn of(&mut self, call_id: &str, session: &Session) -> Vec<ObjectId> {
-        self.look(session);
-        let named = self.known.get(&ObjectId::toolcall(call_id).without_mark());
-        let (all, next) = named.map_or((&[][..], 0), |(all, next)| (all.as_slice(), *next));
-        let is_own = |id: &&ObjectId| id.is_toolcall(call_id);
-        all[next..].iter().chain(&all[..next]).filter(is_own).cloned().collect()
-    }
-
-    /// The next result under this call ID is probably of the object behind this one.
-    fn found(&mut self, object: &ObjectId) {
-        if let Some((all, next)) = self.known.get_mut(&object.without_mark())
-            && let Some(at) = all.iter().position(|one| one == object)
-        {
-            *next = at + 1;
-        }
-    }
 }
 
 impl Inner {

@@ -6,44 +6,12 @@ use std::collections::HashSet;
 use crate::session::client::Fsync;
 use crate::session::error::Result;
 use context_model::chat::{Chat, said_id};
-use context_model::id::ObjectId;
 use context_projection::request::plan::{Call, IncomingMessage};
 use context_projection::request::prose::named_texts;
-use context_projection::request::segments::Segments;
 use context_store::AsOf;
 use serde_json::Value;
 
 use crate::engine::{Inner, State};
-
-/// Text that the harness has put into the past, or changed there, since the last request.
-#[derive(Debug, Default)]
-pub(crate) struct Unsent {
-    /// The IDs of the texts.
-    texts: HashSet<String>,
-    /// The calls.
-    pub objects: HashSet<ObjectId>,
-}
-
-impl Unsent {
-    /// Takes in the texts of a message.
-    pub(crate) fn see(&mut self, message: &Value) {
-        if is_unsent(message) {
-            self.texts.extend(named_texts(message).into_iter().map(|(id, _)| id));
-        }
-    }
-
-    /// Begins the age of all of it now.
-    pub(crate) fn date(&self, segments: &mut Segments) {
-        if !self.texts.is_empty() || !self.objects.is_empty() {
-            segments.date_now(&self.texts, &self.objects);
-        }
-    }
-}
-
-/// True if the harness says of a message in its past that no request had it.
-pub(crate) fn is_unsent(message: &Value) -> bool {
-    message.get("unsent") == Some(&Value::Bool(true))
-}
 
 impl Inner {
     /// Records the texts of messages that count as recorded and are not, as far as the request may name them.

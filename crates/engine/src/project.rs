@@ -17,9 +17,9 @@ use serde_json::Value;
 use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};
-use crate::identity::Namesakes;
-use crate::inserted::Unsent;
+use crate::namesakes::Namesakes;
 use crate::results::Taking;
+use crate::unsent::Unsent;
 
 /// The time in milliseconds for which the writes of other machines are not fetched again.
 const PULL_AGE_MS: i64 = 1_000;

@@ -1,4 +1,4 @@
-//! Looking at objects and their histories, with an open session or without one.
+//! Looking at objects and their histories, with an open session.
 
 use std::collections::HashSet;
 
@@ -6,15 +6,13 @@ use crate::session::Session;
 use crate::session::catalog::Meta;
 use crate::session::error::{EngineError, Result};
 use context_evidence::unified;
-use context_lines::{escape, orphaned};
-use context_model::hash::Digest;
+use context_lines::{HitLine, HitObject};
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, ObjectType};
-use context_model::path;
 use context_model::session::Sets;
 use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
-use context_store::{AsOf, Filter, Hit, Outline, Search, Store, Version, transfer};
+use context_store::{AsOf, Filter, Hit, Outline, Search, Version};
 use serde_json::Value;
 use tracing::instrument;
 
@@ -285,103 +283,24 @@ impl Inner {
             None => None,
         };
         let tool = latest.payload.get("tool").and_then(Value::as_str).map(str::to_owned);
-        let name = handle.as_deref().unwrap_or(id.as_str());
-        let version = if is_latest { String::new() } else { format!("@{tx_id}") };
-        let is_foreign = match &latest.source {
+        let is_orphaned = match &latest.source {
             Some(Source::Filesystem(file)) => self.client.paths.is_foreign(file),
             _ => false,
         };
-        let what = match (&path, &tool) {
-            (Some(path), _) if is_foreign => orphaned(&format!("path={}", escape::short_text(path))),
-            (Some(path), _) => format!("path={}", escape::short_text(path)),
-            (None, Some(tool)) => format!("tool={}", escape::short_word(tool)),
-            (None, None) => format!("type={}", latest.object_type.as_str()),
+        let object = match (&path, &tool) {
+            (Some(path), _) => HitObject::File { path: path.into(), is_orphaned },
+            (None, Some(tool)) => HitObject::Toolcall(tool.into()),
+            (None, None) => HitObject::Other(latest.object_type.as_str().into()),
         };
-        let shown = format!(
-            "id={}{version} {what} line={line}: {}",
-            escape::short_word(name),
-            escape::line(&snippet)
-        );
+        let shown = HitLine {
+            id: handle.as_deref().unwrap_or(id.as_str()).into(),
+            tx: (!is_latest).then_some(tx_id.0),
+            object,
+            line,
+            snippet: snippet.as_str().into(),
+        }
+        .to_string();
         let object_type = latest.object_type;
         Found { id, handle, object_type, path, tool, tx_id, is_latest, line, snippet, score, shown }
-    }
-}
-
-/// At most as many objects whose IDs begin with a name.
-const PREFIXED_MAX: usize = 20;
-/// The fewest hexadecimal digits of a short name that are accepted, as in git.
-const SHORT_NAME_MIN: usize = 4;
-
-/// Returns the IDs of the objects that a name may denote: the object with this ID; else the files with this canonical path;
-/// else up to 20 objects whose IDs, or whose short names as models and people see them (`673a446c`), begin so.
-pub async fn find_objects(store: &dyn Store, name: &str) -> Result<Vec<ObjectId>> {
-    let exact = ObjectId::new(name);
-    if store.outlines(std::slice::from_ref(&exact)).await?.iter().any(Option::is_some) {
-        return Ok(vec![exact]);
-    }
-    if let Some(path) = stored_path(name) {
-        let filter = Filter {
-            object_type: Some(ObjectType::File),
-            path_prefix: Some(path.clone()),
-            ..Filter::default()
-        };
-        let ids = store.query(&filter).await?;
-        let outlines = store.outlines(&ids).await?.into_iter().flatten();
-        return Ok(outlines
-            .filter(|outline| source_path(outline) == Some(&path))
-            .map(|outline| outline.id)
-            .collect());
-    }
-    let mut ids = store.query(&Filter::default()).await?;
-    ids.retain(|id| !name.is_empty() && (id.as_str().starts_with(name) || is_short_name(name, id)));
-    ids.truncate(PREFIXED_MAX);
-    Ok(ids)
-}
-
-/// Searches the contents of a store, or of one of its sessions, best match first. Each hit comes with its object's outline.
-///
-/// # Errors
-/// `UNKNOWN_OBJECT` for a session that the store does not have, and those of the store.
-pub async fn search_store(store: &dyn Store, wanted: Wanted) -> Result<Vec<(Hit, Option<Outline>)>> {
-    let Wanted { text, limit, object_type, session_id } = wanted;
-    let within = match session_id {
-        None => None,
-        Some(session) => Some(session_objects(store, &SessionId::new(session)?).await?.into_iter().collect()),
-    };
-    let hits = store.search(&Search { text, limit, object_type, within }).await?;
-    let ids: Vec<ObjectId> = hits.iter().map(|hit| hit.id.clone()).collect();
-    let outlines = store.outlines(&ids).await?;
-    Ok(hits.into_iter().zip(outlines).collect())
-}
-
-/// The objects of a session: its infrastructure and what it has encountered.
-///
-/// # Errors
-/// `UNKNOWN_OBJECT` for a session that the store does not have, and those of the store.
-pub async fn session_objects(store: &dyn Store, session: &SessionId) -> Result<Vec<ObjectId>> {
-    let ids = transfer::session_objects(store, session).await?;
-    if ids.is_empty() { Err(EngineError::Unknown(ObjectId::session(session).to_string())) } else { Ok(ids) }
-}
-
-/// Short names are the first digits of the ID's hash.
-fn is_short_name(name: &str, id: &ObjectId) -> bool {
-    name.len() >= SHORT_NAME_MIN
-        && name.bytes().all(|b| b.is_ascii_hexdigit())
-        && Digest::of(id.as_str().as_bytes()).to_string().starts_with(&name.to_ascii_lowercase())
-}
-
-/// Returns an absolute path as a store has it: a POSIX path as it is, a Windows path with slashes and its drive letter in upper
-/// case. `None` for a text that is not an absolute path.
-#[must_use]
-pub fn stored_path(text: &str) -> Option<String> {
-    if text.starts_with('/') { Some(text.to_owned()) } else { path::absolute(text) }
-}
-
-/// The canonical path of a file's outline.
-#[must_use]
-pub fn source_path(outline: &Outline) -> Option<&String> {
-    match outline.source.as_ref()? {
-        Source::Filesystem(source) => Some(&source.path),
-        Source::Other(_) => None,
     }
 }

@@ -25,8 +25,8 @@ use tracing::instrument;
 
 use crate::engine::{Inner, State};
 use crate::identity::UNKNOWN_TOOL;
-use crate::inserted::is_unsent;
 use crate::job::names_of;
+use crate::unsent::is_unsent;
 
 /// The way in which messages are taken in.
 #[derive(Clone, Copy)]

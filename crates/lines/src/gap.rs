@@ -63,7 +63,7 @@ pub fn cut_mark(chars: usize) -> String {
     format!("{CUT}{chars}{CUT_END}")
 }
 
-/// The beginning and the end of a line of which [`cut_mark`] stands for one part or several; `None` for a line without a mark.
+/// The beginning and the end of a line with one mark of [`cut_mark`] or several; `None` for a line without a mark.
 #[must_use]
 pub fn ends_of_cut(line: &str) -> Option<(&str, &str)> {
     let (head, _) = line.split_once(CUT)?;

@@ -28,7 +28,7 @@ pub enum StaleLine<'a> {
         path: Cow<'a, str>,
         /// The name of the new version; `None` if the file is gone, or has no bytes that could be read.
         version: Option<Cow<'a, str>>,
-        /// What is different.
+        /// The difference.
         change: FileChange,
     },
     /// More files than fit, whose lines are in a list.

@@ -68,6 +68,58 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
+/// The way in which a file that is only read is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ViewMode {
+    /// Beside its writers, with SQLite's locks.
+    Shared,
+    /// As a file that does not change, and without its log.
+    AtRest,
+    /// As a file that does not change, with a log whose index is made in memory.
+    WithoutLocks,
+}
+
+/// Opens a connection to a store that only reads it and can't change it.
+///
+/// # Errors
+/// `STORE_UNAVAILABLE` for another program's file and for a store of an older schema; `STORE_NEWER`, `STORE_CORRUPT`.
+pub(super) fn viewer(path: &Path, mode: ViewMode) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = match mode {
+        ViewMode::Shared => Connection::open_with_flags(path, flags)?,
+        ViewMode::AtRest => {
+            Connection::open_with_flags(unchanging(path), flags | OpenFlags::SQLITE_OPEN_URI)?
+        }
+        // Such a file lies in a folder that this process can't write, so it has no other connection here that closing this one
+        // could take the locks of.
+        ViewMode::WithoutLocks => {
+            let without = if cfg!(windows) { c"win32-none" } else { c"unix-none" };
+            let connection = Connection::open_with_flags_and_vfs(path, flags, without)?;
+            connection.pragma_update(None, "locking_mode", "exclusive")?;
+            connection
+        }
+    };
+    configure(&mut connection)?;
+    connection.pragma_update(None, "query_only", true)?;
+    patiently(|| migrate::check_current(&connection))?;
+    Ok(connection)
+}
+
+/// The file as an address that tells SQLite that nothing changes it.
+fn unchanging(path: &Path) -> String {
+    let mut address = String::from(if cfg!(windows) { "file:///" } else { "file://" });
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b':' | b'.' | b'-' | b'_' => {
+                address.push(char::from(*byte));
+            }
+            b'\\' if cfg!(windows) => address.push('/'),
+            other => address.push_str(&format!("%{other:02X}")),
+        }
+    }
+    address + "?immutable=1"
+}
+
 /// Opens a connection that copies the log back, and does so durably. It gives up soon if another connection is copying or
 /// reading: while it waits, no connection can write.
 pub(super) fn checkpointer(path: &Path) -> Result<Connection> {
@@ -133,7 +185,13 @@ fn open(path: &Path) -> Result<Connection> {
     if connection.is_readonly("main")? {
         return Err(unusable("the file is read-only; make it writable or choose another path"));
     }
-    wait_for_locks(&mut connection, || PATIENCE)?;
+    configure(&mut connection)?;
+    Ok(connection)
+}
+
+/// The settings that all connections have.
+fn configure(connection: &mut Connection) -> Result<()> {
+    wait_for_locks(connection, || PATIENCE)?;
     // The plans do not depend on the bound values; without this, SQLite makes a new plan for each value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "mmap_size", 0)?;
@@ -143,7 +201,7 @@ fn open(path: &Path) -> Result<Connection> {
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "cache_size", -8192)?;
     connection.set_prepared_statement_cache_capacity(64);
-    Ok(connection)
+    Ok(())
 }
 
 /// Sets how long this connection waits for a lock from now on.

@@ -11,22 +11,19 @@
 //! - The file is opened only through SQLite: closing it elsewhere in the process would drop its locks.
 #![warn(unreachable_pub)]
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use context_model::id::ObjectId;
-use context_model::time::{Timestamp, TxId};
 use context_store::clock::{self, Clock};
 use context_store::sessions::Limits;
-use context_store::{Erased, Receipt, Result, StoreError, Transaction};
+use context_store::{Erase, Erased, ErasedCount, Result, StoreError};
 
 use self::core::Core;
 pub use self::page::VersionAt;
-use self::prepare::Prepared;
 pub use self::settle::Durability;
 use self::shared::Seat;
+pub use self::snapshot::SqliteSnapshot;
 use self::store_file::StoreFile;
 pub use self::verify::Size;
 
@@ -43,6 +40,7 @@ mod form;
 mod index;
 mod local;
 mod migrate;
+mod mirror;
 mod negative_cache;
 mod pack;
 mod page;
@@ -52,19 +50,19 @@ mod prepare;
 mod prune;
 mod ranked;
 mod read;
+mod reads;
 mod rewrite;
 mod row;
 mod search;
 mod settle;
 mod shared;
+mod snapshot;
 mod store;
 mod store_file;
 mod verify;
+mod viewed_file;
 mod writer;
 mod writer_queue;
-
-/// Prefix of the names of notes in the `local` table.
-const NOTE: &str = "note:";
 
 /// About how many bytes a part of a history has at most.
 const PAGE_BYTES: usize = 8 << 20;
@@ -126,6 +124,16 @@ impl SqliteStore {
             .await
     }
 
+    /// Counts what [`OwnedStore::erase`](context_store::OwnedStore::erase) would take out. Changes nothing, and makes writers wait
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// As of erasing.
+    pub async fn would_erase(&self, wanted: Vec<Erase>) -> Result<ErasedCount> {
+        let mark = Erased { at: (self.core.clock)(), why: String::new() };
+        self.call(move |writer| writer.would_erase(&wanted, &mark)).await
+    }
+
     /// The limits that were set.
     pub async fn limits(&self) -> Result<Limits> {
         self.pool()?.away(prune::limits).await
@@ -137,41 +145,12 @@ impl SqliteStore {
             .map_err(|_| StoreError::Invalid("these limits can't be written".into()))?;
         self.call(move |writer| writer.set_local(prune::LIMITS, &json)).await
     }
+}
 
-    /// When the first transaction after this one was made. Reads one row on the caller's thread.
-    pub fn time_after(&self, tx: TxId) -> Result<Option<Timestamp>> {
-        self.here(|connection| page::time_after(connection, tx))
-    }
-
-    /// The objects that the transactions after this one wrote: at most this many writes, of whole transactions.
-    pub async fn written_after(&self, tx: TxId, most: usize) -> Result<Vec<(TxId, ObjectId)>> {
-        self.pool()?.away(move |connection| page::written_after(connection, tx, most)).await
-    }
-
-    /// As [`Store::transact`](context_store::Store::transact), for versions of another database, with the mark of each whole
-    /// one that its owner has erased there. [`SqliteStore::brought_between`] tells such transactions from others.
-    pub async fn bring_in(&self, transaction: Transaction, marks: &[Option<Erased>]) -> Result<Receipt> {
-        let mut prepared = Prepared { is_brought: true, ..Prepared::new(transaction)? };
-        prepared.mark(marks)?;
-        self.write(prepared).await
-    }
-
-    /// As [`Store::transact`](context_store::Store::transact), but a write without a valid time replaces the latest version
-    /// even if that is dated ahead of this machine's clock: it is dated a millisecond later.
-    pub async fn transact_after_latest(&self, transaction: Transaction) -> Result<Receipt> {
-        self.write(Prepared { is_after_latest: true, ..Prepared::new(transaction)? }).await
-    }
-
-    /// Those of the transactions after this one, up to the other one, that brought in versions of another database.
-    pub async fn brought_between(&self, after: TxId, until: TxId) -> Result<BTreeSet<TxId>> {
-        self.pool()?.away(move |connection| brought::between(connection, after, until)).await
-    }
-
-    /// The versions of an object that hold from this moment on, in the order in which they were written.
-    pub async fn versions_at(&self, id: &ObjectId, valid_time: Timestamp) -> Result<Vec<VersionAt>> {
-        let id = id.clone();
-        self.pool()?.away(move |connection| page::at(connection, &id, valid_time)).await
-    }
+/// The database, and the files that SQLite keeps beside it.
+fn files_of(path: &Path) -> Vec<PathBuf> {
+    let ends = ["", "-wal", "-shm", "-journal"].into_iter();
+    ends.map(|end| PathBuf::from(format!("{}{end}", path.display()))).collect()
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {

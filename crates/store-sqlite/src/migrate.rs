@@ -18,6 +18,18 @@ pub(super) fn check(connection: &Connection) -> Result<()> {
     check_for(&moment, &MIGRATIONS)
 }
 
+/// The same, and refuses a schema that has to be brought up to date first.
+pub(super) fn check_current(connection: &Connection) -> Result<()> {
+    let moment = rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Deferred)?;
+    check_for(&moment, &MIGRATIONS)?;
+    let found: i64 = moment.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found < MIGRATIONS.len() as i64 {
+        let what = "the file is empty or of an older version; a session that writes brings it up to date";
+        return Err(StoreError::Unavailable(what.into()).into());
+    }
+    Ok(())
+}
+
 /// Applies the missing steps, all of them in one transaction.
 pub(super) fn run(connection: &Connection) -> Result<()> {
     run_all(connection, &MIGRATIONS)

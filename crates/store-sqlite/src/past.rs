@@ -1,67 +1,15 @@
-//! The forms of versions that patches change, and writing the past of another store's growing document as the patches that
-//! made it.
+//! The forms of versions that patches change.
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_model::patch::Patch;
 use context_model::time::{Timestamp, TxId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::error::Result;
-use super::prepare::{Prepared, PreparedWrite};
 use super::read;
 use super::row::{Row, TextColumn};
-use super::{NOTE, SqliteStore};
 use context_store::backend::shape::PayloadShape;
-use context_store::{AsOf, Receipt, Result as StoreResult, StoreError, Transaction, Write};
-
-impl SqliteStore {
-    /// Writes a version of another database that holds from an earlier time on, as the patch that makes it of the version that the transaction
-    /// `of` wrote. So a long past takes what its changes take.
-    ///
-    /// # Errors
-    /// `CONFLICT` if the latest version is not of the expected transaction, if there is no version of `of`, or if a patch of
-    /// it has been stored before: then the version has to be written whole. What [`Store::transact`](context_store::Store::transact) reports.
-    pub async fn write_grown(
-        &self,
-        id: ObjectId,
-        patch: Patch,
-        valid_time: Timestamp,
-        of: TxId,
-        expected: Option<TxId>,
-    ) -> StoreResult<Receipt> {
-        let expected = vec![(id.clone(), expected)];
-        let writes = vec![Write::Patch { id, patch, valid_time: Some(valid_time) }];
-        let transaction = Transaction { writes, expected };
-        let mut prepared = Prepared { is_brought: true, ..Prepared::new(transaction)? };
-        for write in &mut prepared.writes {
-            if let PreparedWrite::Patch(patch) = write {
-                patch.of = Some(of);
-            }
-        }
-        self.write(prepared).await
-    }
-
-    /// The time from which each version of an object holds, oldest first.
-    pub async fn valid_times(&self, id: &ObjectId) -> StoreResult<Vec<Timestamp>> {
-        let id = id.clone();
-        let read = move |connection: &Connection| {
-            let sql = "SELECT v.valid_from FROM versions v JOIN objects o USING (object)
-                       WHERE o.object_id = ? ORDER BY v.valid_from";
-            let mut find = connection.prepare_cached(sql)?;
-            let times = find.query_map([id.as_str()], |row| row.get(0).map(Timestamp::from_millis))?;
-            Ok(times.collect::<rusqlite::Result<_>>()?)
-        };
-        self.pool()?.away(read).await
-    }
-
-    /// As [`Store::set_note`](context_store::Store::set_note), for many notes with one text.
-    pub async fn set_notes(&self, names: Vec<String>, text: &str) -> StoreResult<()> {
-        let names: Vec<String> = names.iter().map(|name| format!("{NOTE}{name}")).collect();
-        let text = text.to_owned();
-        self.call(move |writer| writer.set_locals(&names, &text)).await
-    }
-}
+use context_store::{AsOf, StoreError};
 
 /// The facts that a patch needs about the version that it changes.
 pub(super) struct LatestForm {

@@ -15,9 +15,13 @@ use super::checkpointer::CheckpointGate;
 use super::connect;
 use super::error::{self, Trouble, is_held, is_interrupted, no_thread};
 use super::store_file::StoreFile;
+use super::viewed_file::{ViewState, ViewedFile};
 
 /// Threads for long reads.
 const THREADS: usize = 2;
+
+/// Number of times that a view reads a file that changes meanwhile.
+const LOOKS: usize = 5;
 
 type ReaderJob = Box<dyn FnOnce() + Send>;
 
@@ -28,22 +32,30 @@ pub(super) struct Pool {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
+/// The file that a pool reads.
+pub(super) enum Readable {
+    /// The file of a store that this process writes.
+    Store { place: Arc<StoreFile>, gate: Arc<CheckpointGate> },
+    /// A file that is only read.
+    View(Arc<ViewedFile>),
+}
+
 struct Idle {
-    place: Arc<StoreFile>,
-    gate: Arc<CheckpointGate>,
+    readable: Readable,
     is_closed: Arc<AtomicBool>,
     connections: Mutex<Vec<PooledConnection>>,
 }
 
-/// A connection, and when its reads end.
+/// A connection, when its reads end, and how it was opened if it is one of a view.
 struct PooledConnection {
     connection: Connection,
     limit: Limit,
+    state: Option<ViewState>,
 }
 
 impl Pool {
     /// Starts the threads.
-    pub(crate) fn new(place: Arc<StoreFile>, gate: Arc<CheckpointGate>, name: &str) -> Result<Self> {
+    pub(crate) fn new(readable: Readable, name: &str) -> Result<Self> {
         let (sender, receiver) = mpsc::channel::<ReaderJob>();
         let receiver = Arc::new(Mutex::new(receiver));
         let mut threads = Vec::new();
@@ -53,7 +65,7 @@ impl Pool {
             threads.push(spawned.map_err(|error| no_thread(&error))?);
         }
         Ok(Self {
-            idle: Arc::new(Idle { place, gate, is_closed: Arc::default(), connections: Mutex::default() }),
+            idle: Arc::new(Idle { readable, is_closed: Arc::default(), connections: Mutex::default() }),
             jobs: RwLock::new(Some(sender)),
             threads: Mutex::new(threads),
         })
@@ -128,10 +140,47 @@ impl Idle {
         time: Option<Duration>,
         read: impl Fn(&Connection, &Limit) -> error::Result<T>,
     ) -> Result<T> {
-        self.gate.pass();
-        let pop = || self.connections.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let reader = pop().map_or_else(|| self.open(), Ok)?;
-        let PooledConnection { connection, limit } = &reader;
+        let file = match &self.readable {
+            Readable::Store { gate, .. } => {
+                gate.pass();
+                let reader = self.pop(None).map_or_else(|| self.open(None), Ok)?;
+                return self.run(reader, time, &read);
+            }
+            Readable::View(file) => file,
+        };
+        // A read of a file that has changed meanwhile is repeated; its writer's log is there by then.
+        for _ in 0..LOOKS {
+            let looked = file.look()?;
+            let reader = self.pop(Some(&looked)).map_or_else(|| self.open(Some(looked.clone())), Ok);
+            let (state, result) = match reader {
+                Ok(reader) => (reader.state.clone(), self.run(reader, time, &read)),
+                Err(error) => (Some(looked), Err(error)),
+            };
+            if state.is_some_and(|state| file.is_as(&state)) {
+                return result;
+            }
+        }
+        Err(StoreError::Unavailable(format!(
+            "{} can only be read, and is being written by another process; try again when that has ended",
+            file.path().display()
+        )))
+    }
+
+    /// An idle connection that was opened like this.
+    fn pop(&self, state: Option<&ViewState>) -> Option<PooledConnection> {
+        let mut idle = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those of an earlier state of a viewed file are of no use any more.
+        idle.retain(|one| one.state.as_ref() == state);
+        idle.pop()
+    }
+
+    fn run<T>(
+        &self,
+        reader: PooledConnection,
+        time: Option<Duration>,
+        read: &impl Fn(&Connection, &Limit) -> error::Result<T>,
+    ) -> Result<T> {
+        let PooledConnection { connection, limit, .. } = &reader;
         limit.begin(time);
         let start = Instant::now();
         let attempt = || limit.check().and_then(|()| Ok(read(connection, limit)?));
@@ -156,13 +205,23 @@ impl Idle {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    fn open(&self) -> Result<PooledConnection> {
-        let mut connection = connect::reader(self.place.path())?;
-        // The connection may have opened another file than the one that is being written.
-        self.place.check()?;
+    fn open(&self, state: Option<ViewState>) -> Result<PooledConnection> {
+        let (mut connection, state) = match (&self.readable, state) {
+            (Readable::Store { place, .. }, _) => {
+                let connection = connect::reader(place.path())?;
+                // The connection may have opened another file than the one that is being written.
+                place.check()?;
+                (connection, None)
+            }
+            (Readable::View(file), state) => {
+                let state = state.map_or_else(|| file.look(), Ok)?;
+                let (connection, state) = file.open(state)?;
+                (connection, Some(state))
+            }
+        };
         let limit = Limit::new(Arc::clone(&self.is_closed));
         limit.govern(&mut connection).map_err(Trouble::from)?;
-        Ok(PooledConnection { connection, limit })
+        Ok(PooledConnection { connection, limit, state })
     }
 }
 
@@ -263,7 +322,11 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("store.db");
         let writer = connect::writer(&path, Durability::Process).unwrap();
-        let pool = Pool::new(Arc::new(StoreFile::new(&path)), Arc::default(), "test").unwrap();
+        let pool = Pool::new(
+            Readable::Store { place: Arc::new(StoreFile::new(&path)), gate: Arc::default() },
+            "test",
+        )
+        .unwrap();
         (place, writer, pool)
     }
 

@@ -19,8 +19,18 @@ use context_store::{Hit, Search, StoreError};
 /// The longest time that a search may look for its words.
 pub(super) const SEARCH_TIME: Duration = Duration::from_secs(10);
 
-/// Bytes of text that are indexed in memory for one search at most.
-const MOST_REST: usize = 32 << 20;
+/// An index that may lack something: the reason, and the most bytes of such texts that are indexed in memory for one search.
+#[derive(Clone, Debug)]
+pub(super) struct Behind {
+    pub reason: StoreError,
+    pub most: usize,
+}
+
+/// For a store that can complete its index next time.
+pub(super) const MOST_REST: usize = 32 << 20;
+
+/// For a view, which never can.
+pub(super) const MOST_VIEWED: usize = 256 << 20;
 
 /// Texts with a word of a long query that are counted at most.
 const MOST_COUNTED: i64 = 1_000;
@@ -61,7 +71,7 @@ struct Hitting {
 pub(super) fn search(
     connection: &Connection,
     query: &Search,
-    behind: Option<&StoreError>,
+    behind: Option<&Behind>,
     limit: &Limit,
 ) -> Result<Vec<Hit>> {
     let moment = connection.unchecked_transaction()?;
@@ -78,8 +88,8 @@ pub(super) fn search(
         limit: i64::try_from(query.limit).unwrap_or(i64::MAX),
     };
     let mut found = indexed(&moment, &wanted, limit)?;
-    if let Some(reason) = behind {
-        add_rest(&moment, &wanted, &mut found, reason, limit)?;
+    if let Some(behind) = behind {
+        add_rest(&moment, &wanted, &mut found, behind, limit)?;
     }
     let mut hits = Vec::with_capacity(found.len());
     for found in found {
@@ -199,7 +209,7 @@ fn add_rest(
     connection: &Connection,
     wanted: &SearchedWords<'_>,
     found: &mut Vec<Hitting>,
-    reason: &StoreError,
+    behind: &Behind,
     limit: &Limit,
 ) -> Result<()> {
     let rest = rest(connection, wanted)?;
@@ -211,8 +221,8 @@ fn add_rest(
         limit.check()?;
         if let StoredText::Text(text) = form::text_of(connection, *content)? {
             bytes += text.len();
-            if bytes > MOST_REST {
-                return Err(reason.clone().into());
+            if bytes > behind.most {
+                return Err(behind.reason.clone().into());
             }
             memory.add(*content, &text)?;
         }

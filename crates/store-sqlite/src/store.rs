@@ -15,14 +15,18 @@ use context_store::{
 };
 use rusqlite::Connection;
 
+use super::core::Core;
 use super::error;
+use super::local::NOTE;
 use super::pool::{Limit, Pool};
 use super::prepare::Prepared;
-use super::read::Quick;
+use super::reads::Reads;
+use super::search::Behind;
+use super::snapshot::SqliteSnapshot;
 use super::store_file::StoreFile;
 use super::writer::Writer;
 use super::writer_queue::INDEX_TIME;
-use super::{FEW, NOTE, PAGE_BYTES, SqliteStore, page, prune, read, search, verify};
+use super::{SqliteStore, page, prune, search, verify};
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -48,72 +52,23 @@ impl Store for SqliteStore {
     }
 
     async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
-        match self.here(|connection| read::get_quick(connection, id, at))? {
-            Quick::Done(Some(version)) => Ok(Some(*version)),
-            Quick::Done(None) => {
-                let (id, negative) = (id.clone(), Arc::clone(&self.core.negative));
-                let look = move |connection: &Connection| {
-                    // It may have been written in the meantime, so both queries run on the same state.
-                    let moment = connection.unchecked_transaction()?;
-                    let found = read::get(&moment, &id, at)?;
-                    if found.is_none() {
-                        negative.check(&moment, &id, at)?;
-                    }
-                    Ok(found)
-                };
-                self.pool()?.away(look).await
-            }
-            Quick::Long => {
-                let id = id.clone();
-                self.pool()?.away(move |connection| read::get(connection, &id, at)).await
-            }
-        }
+        self.reads()?.get(id, at).await
     }
 
     async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
-        let ids = ids.to_vec();
-        self.pool()?
-            .away(move |connection| {
-                let moment = connection.unchecked_transaction()?;
-                ids.iter().map(|id| read::get(&moment, id, at)).collect()
-            })
-            .await
+        self.reads()?.get_many(ids, at).await
     }
 
     async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
-        if ids.len() <= FEW {
-            return self.here(|connection| read::outlines(connection, ids));
-        }
-        let ids = ids.to_vec();
-        self.pool()?.away(move |connection| read::outlines(connection, &ids)).await
+        self.reads()?.outlines(ids).await
     }
 
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
-        let (id, negative) = (id.clone(), Arc::clone(&self.core.negative));
-        self.pool()?
-            .away(move |connection| {
-                let moment = connection.unchecked_transaction()?;
-                let history = read::history(&moment, &id)?;
-                if history.is_empty() {
-                    negative.check(&moment, &id, AsOf::default())?;
-                }
-                Ok(history)
-            })
-            .await
+        self.reads()?.history(id).await
     }
 
     async fn history_page(&self, id: &ObjectId, after: TxId, most: usize) -> Result<Vec<Version>> {
-        let (id, negative) = (id.clone(), Arc::clone(&self.core.negative));
-        self.pool()?
-            .away(move |connection| {
-                let moment = connection.unchecked_transaction()?;
-                let page = page::page(&moment, &id, after, most, PAGE_BYTES)?;
-                if page.is_empty() && after == TxId(0) {
-                    negative.check(&moment, &id, AsOf::default())?;
-                }
-                Ok(page)
-            })
-            .await
+        self.reads()?.history_page(id, after, most).await
     }
 
     async fn history_part(
@@ -122,34 +77,19 @@ impl Store for SqliteStore {
         after: Option<(Timestamp, TxId)>,
         most: usize,
     ) -> Result<Vec<Version>> {
-        let id = id.clone();
-        self.pool()?
-            .away(move |connection| {
-                let moment = connection.unchecked_transaction()?;
-                page::part(&moment, &id, after, (most, PAGE_BYTES))
-            })
-            .await
+        self.reads()?.history_part(id, after, most).await
     }
 
     async fn history_as_changes(&self, id: &ObjectId) -> Result<Option<Vec<Entry>>> {
-        let id = id.clone();
-        self.pool()?
-            .away(move |connection| {
-                let moment = connection.unchecked_transaction()?;
-                let is_growing = read::is_growing(&moment, &id)?;
-                is_growing.then(|| read::journal(&moment, &id)).transpose()
-            })
-            .await
+        self.reads()?.history_as_changes(id).await
     }
 
     async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
-        let id = id.clone();
-        self.pool()?.away(move |connection| read::journal(connection, &id)).await
+        self.reads()?.journal(id).await
     }
 
     async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>> {
-        let filter = filter.clone();
-        self.pool()?.away(move |connection| read::query(connection, &filter)).await
+        self.reads()?.query(filter).await
     }
 
     async fn latest_tx(&self) -> Result<TxId> {
@@ -158,7 +98,7 @@ impl Store for SqliteStore {
     }
 
     async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
-        self.pool()?.away(move |connection| page::changes_since(connection, tx)).await
+        self.reads()?.changes_since(tx).await
     }
 
     async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
@@ -166,6 +106,7 @@ impl Store for SqliteStore {
         let queue = Arc::clone(&self.core.queue);
         let behind =
             self.searches()?.within(INDEX_TIME * 2, move |_, limit| queue.complete_index(limit)).await?;
+        let behind = behind.map(|reason| Behind { reason, most: search::MOST_REST });
         let query = query.clone();
         let search = move |connection: &Connection, limit: &Limit| {
             search::search(connection, &query, behind.as_ref(), limit)
@@ -179,8 +120,7 @@ impl Store for SqliteStore {
     }
 
     async fn note(&self, name: &str) -> Result<Option<String>> {
-        let name = format!("{NOTE}{name}");
-        self.pool()?.away(move |connection| read::local(connection, &name)).await
+        self.reads()?.note(name).await
     }
 
     async fn set_note(&self, name: &str, text: &str) -> Result<()> {
@@ -188,9 +128,13 @@ impl Store for SqliteStore {
         self.call(move |writer| writer.set_local(&name, &text)).await
     }
 
+    fn read_only(self: Arc<Self>) -> Result<Arc<dyn Store>> {
+        self.in_place()?;
+        Ok(SqliteSnapshot::open(self.path())?)
+    }
+
     fn files(&self) -> Vec<PathBuf> {
-        let beside = ["", "-wal", "-shm", "-journal"].into_iter();
-        beside.map(|end| PathBuf::from(format!("{}{end}", self.path().display()))).collect()
+        super::files_of(self.path())
     }
 
     async fn verify(&self) -> Result<Vec<Damage>> {
@@ -286,6 +230,11 @@ impl SqliteStore {
         Ok(&self.core.pool)
     }
 
+    fn reads(&self) -> Result<Reads<'_>> {
+        let Core { queue, negative, .. } = &*self.core;
+        Ok(Reads { pool: self.pool()?, negative, queue: Some(queue) })
+    }
+
     fn searches(&self) -> Result<&Pool> {
         self.check_open()?;
         Ok(&self.core.searches)
@@ -298,12 +247,9 @@ impl SqliteStore {
         self.core.write(work).await
     }
 
-    /// A short read on the caller's own thread. The writing connection is tried first: it still has the pages that it
-    /// wrote, while each commit invalidates the page caches of the others.
-    #[tracing::instrument(name = "store_read", level = "debug", skip_all)]
+    /// A short read on the caller's own thread.
     pub(super) fn here<T>(&self, read: impl Fn(&Connection) -> error::Result<T>) -> Result<T> {
-        let pool = self.pool()?;
-        self.core.queue.try_read(&read).map_or_else(|| pool.here(&read), Ok)
+        self.reads()?.here(read)
     }
 
     #[tracing::instrument(name = "store_call", level = "debug", skip_all)]

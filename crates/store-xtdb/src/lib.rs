@@ -29,7 +29,8 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 
 use context_store::{
-    AsOf, Damage, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction, Version,
+    AsOf, Damage, Filter, Hit, Outline, ReadOnly, Receipt, Result, Search, Store, StoreError, Transaction,
+    Version,
 };
 
 mod areas;
@@ -209,6 +210,11 @@ impl Store for XtdbStore {
     async fn local_value(&self, name: &str, default: &str) -> Result<String> {
         let mut values = self.open()?.local.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(values.entry(name.to_owned()).or_insert_with(|| default.to_owned()).clone())
+    }
+
+    fn read_only(self: Arc<Self>) -> Result<Arc<dyn Store>> {
+        self.open()?;
+        Ok(Arc::new(ReadOnly::new(self)))
     }
 
     async fn verify(&self) -> Result<Vec<Damage>> {

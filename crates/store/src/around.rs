@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 
 use crate::{
-    AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, Transaction, Version,
+    AsOf, Damage, Entry, Filter, Hit, Outline, ReadOnly, Receipt, Result, Search, Store, Transaction, Version,
 };
 
 /// A call of a store, by the method of [`Store`]; all that read objects or their names are one.
@@ -28,7 +29,7 @@ pub enum StoreCall {
 
 /// A store whose calls go to another one.
 #[async_trait]
-pub trait Around: Send + Sync {
+pub trait Around: Send + Sync + 'static {
     /// The store that answers.
     fn inner(&self) -> &dyn Store;
 
@@ -59,6 +60,10 @@ macro_rules! forward {
                 self.before(StoreCall::$call).await?;
                 self.inner().$name($($arg),*).await
             })*
+
+            fn read_only(self: Arc<Self>) -> Result<Arc<dyn Store>> {
+                Ok(Arc::new(ReadOnly::new(self)))
+            }
 
             fn files(&self) -> Vec<PathBuf> {
                 self.inner().files()

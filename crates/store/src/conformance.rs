@@ -17,6 +17,7 @@ mod order;
 mod owning;
 mod reading;
 mod searching;
+mod viewing;
 mod writing;
 
 /// A running check.
@@ -92,6 +93,8 @@ pub const CHECKS: &[Check] = checks![
     owning::a_session_is_erased_with_the_objects_only_it_has_seen,
     owning::refuses_an_impossible_erasure_and_erases_nothing,
     owning::young_sessions_stay_and_a_removal_needs_a_condition,
+    viewing::a_view_shows_what_is_written_after_it_was_opened,
+    viewing::a_view_refuses_writes_and_is_closed_by_itself,
     reading::a_closed_store_says_so,
 ];
 

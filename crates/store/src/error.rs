@@ -37,6 +37,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The refusal of a write by a store that is only read.
+    #[must_use]
+    pub fn read_only() -> Self {
+        Self::Unavailable("it was opened with readOnly; open it without to change it".into())
+    }
+
     /// The stable code.
     pub fn code(&self) -> ErrorCode {
         match self {

@@ -9,6 +9,7 @@
 #![warn(unreachable_pub)]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
@@ -29,6 +30,7 @@ pub mod memory;
 pub mod opening;
 mod owner;
 mod query;
+mod read_only;
 pub mod redacted;
 pub mod sessions;
 mod transaction;
@@ -38,6 +40,7 @@ pub use error::StoreError;
 pub use owner::Erased;
 pub use owner::{Erase, ErasedCount, OwnedStore};
 pub use query::{Filter, Hit, Search};
+pub use read_only::ReadOnly;
 pub use transaction::{Receipt, Transaction, Write};
 
 /// The result of every call of a store.
@@ -235,6 +238,15 @@ pub trait Store: Send + Sync {
     async fn set_note(&self, _name: &str, _text: &str) -> Result<()> {
         Ok(())
     }
+
+    /// A view of the same history: it refuses every write, makes no writer wait and waits for none, and each call sees the
+    /// newest versions. It is closed by itself.
+    ///
+    /// A store behind a journal gives the history that this machine has.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `CLOSED`.
+    fn read_only(self: Arc<Self>) -> Result<Arc<dyn Store>>;
 
     /// The files on this machine that the store keeps for itself, absolute. Recording a read of one would change the
     /// file again, in an endless loop.

@@ -17,7 +17,7 @@ mod lists;
 mod place;
 mod rules;
 
-use std::io::{BufRead, Seek, SeekFrom, Write};
+use std::io::{BufRead, Cursor, Seek, SeekFrom, Write};
 
 use batch::{ImportBatch, repeated};
 use context_model::error::ErrorCode;
@@ -25,7 +25,7 @@ use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, ObjectType};
 use context_model::session::Sets;
-use context_model::time::Timestamp;
+use context_model::time::{Timestamp, TxId};
 use format::{Exported, Reading, Writing};
 pub use place::{Target, open};
 use serde_json::Value;
@@ -65,6 +65,39 @@ pub async fn export(store: &dyn Store, ids: &[ObjectId], out: &mut (dyn Write + 
         }
     }
     Ok(writing.close()?)
+}
+
+/// Copies the whole histories of these objects into a store that has none of them, such as one in memory. That one numbers
+/// its transactions itself.
+///
+/// # Errors
+/// As of [`export`] and [`import`].
+pub async fn copy(from: &dyn Store, ids: &[ObjectId], to: &dyn Store) -> Result<Summary> {
+    let mut file = Vec::new();
+    export(from, ids, &mut file).await?;
+    import(&mut Cursor::new(file), to).await
+}
+
+/// The part of an export that is one object's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// The transaction and the time of each version, in the order of the export.
+    pub written: Vec<(TxId, Timestamp)>,
+    /// The bytes of its lines.
+    pub bytes: u64,
+}
+
+/// Measures what an export would have of an object; nothing of an unknown one.
+///
+/// # Errors
+/// Those of the store.
+pub async fn extent(store: &dyn Store, id: &ObjectId) -> Result<Extent> {
+    let mut extent = Extent::default();
+    for (position, entry) in (0..).zip(store.journal(id).await?) {
+        extent.written.push((entry.tx_id, entry.tx_time));
+        extent.bytes += Exported::new(id.clone(), position, entry).line()?.len() as u64;
+    }
+    Ok(extent)
 }
 
 /// Reads a whole file and describes its content. Needs no store.

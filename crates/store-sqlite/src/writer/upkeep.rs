@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use rusqlite::{Transaction, TransactionBehavior};
+
 use context_store::{Erase, Erased, ErasedCount, StoreError};
 
 use super::{LIMIT_TIME, Writer};
@@ -24,6 +26,16 @@ impl Writer {
         })?;
         self.optimize_index().and_then(|()| self.rewrite()).map_err(half_done)?;
         self.write(erase::finished)?;
+        Ok(count)
+    }
+
+    /// Counts what [`Writer::erase`] would take out: it does that in a transaction that is taken back.
+    pub(crate) fn would_erase(&mut self, wanted: &[Erase], mark: &Erased) -> Result<ErasedCount> {
+        self.index_all()?;
+        let taken_back = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
+        while index::portion(&taken_back)? {}
+        let count = erase::erase(&taken_back, wanted, mark)?;
+        taken_back.rollback()?;
         Ok(count)
     }
 

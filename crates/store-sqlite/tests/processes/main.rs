@@ -18,6 +18,7 @@ mod many;
 mod power;
 #[cfg(unix)]
 mod privacy;
+mod viewed;
 mod worker;
 
 use std::io::Write as _;

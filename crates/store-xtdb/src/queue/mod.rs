@@ -328,6 +328,11 @@ impl Store for QueuedStore {
         self.shared.journal.local_value(name, default).await
     }
 
+    fn read_only(self: Arc<Self>) -> Result<Arc<dyn Store>> {
+        self.shared.check_open()?;
+        Arc::clone(&self.shared.journal).read_only()
+    }
+
     fn files(&self) -> Vec<PathBuf> {
         let mut files = self.shared.journal.files();
         files.push(self.shared.lock_file.clone());

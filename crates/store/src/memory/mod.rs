@@ -14,7 +14,7 @@ use context_model::time::{Timestamp, TxId};
 use crate::backend::words;
 use crate::clock::{self, Clock};
 use crate::{
-    AsOf, Change, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError,
+    AsOf, Change, Damage, Entry, Filter, Hit, Outline, ReadOnly, Receipt, Result, Search, Store, StoreError,
     Transaction, Version,
 };
 
@@ -191,6 +191,11 @@ impl Store for MemoryStore {
 
     async fn local_value(&self, name: &str, default: &str) -> Result<String> {
         Ok(self.state()?.local.entry(name.to_owned()).or_insert_with(|| default.to_owned()).clone())
+    }
+
+    fn read_only(self: Arc<Self>) -> Result<Arc<dyn Store>> {
+        drop(self.state()?);
+        Ok(Arc::new(ReadOnly::new(self)))
     }
 
     async fn verify(&self) -> Result<Vec<Damage>> {

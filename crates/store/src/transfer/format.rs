@@ -75,6 +75,30 @@ impl Exported {
         let Entry { change, tx_id, tx_time, valid_time, erased } = entry;
         Self { object, position, change, tx_id, tx_time, valid_time, erased }
     }
+
+    /// Its line, with the line break.
+    pub(super) fn line(&self) -> std::io::Result<Vec<u8>> {
+        let (document, patch) = match &self.change {
+            Change::Document(document) => (Some(Value::Object(document.to_json())), None),
+            Change::Patch(patch) => (None, Some(patch.clone())),
+        };
+        line_of(&ExportLine {
+            object: self.object.clone(),
+            position: self.position,
+            tx_id: self.tx_id,
+            tx_time: self.tx_time,
+            valid_time: self.valid_time,
+            document,
+            patch,
+            erased: self.erased.clone(),
+        })
+    }
+}
+
+fn line_of(value: &impl Serialize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(value)?;
+    bytes.push(b'\n');
+    Ok(bytes)
 }
 
 /// An export file while it is being written.
@@ -93,22 +117,10 @@ impl<'a> Writing<'a> {
     }
 
     pub(super) fn version(&mut self, version: &Exported) -> std::io::Result<()> {
-        let (document, patch) = match &version.change {
-            Change::Document(document) => (Some(Value::Object(document.to_json())), None),
-            Change::Patch(patch) => (None, Some(patch.clone())),
-        };
         self.summary.objects += u64::from(version.position == 0);
         self.summary.versions += 1;
-        self.line(&ExportLine {
-            object: version.object.clone(),
-            position: version.position,
-            tx_id: version.tx_id,
-            tx_time: version.tx_time,
-            valid_time: version.valid_time,
-            document,
-            patch,
-            erased: version.erased.clone(),
-        })
+        let line = version.line()?;
+        self.bytes(&line)
     }
 
     pub(super) fn close(mut self) -> std::io::Result<Summary> {
@@ -120,10 +132,12 @@ impl<'a> Writing<'a> {
     }
 
     fn line(&mut self, value: &impl Serialize) -> std::io::Result<()> {
-        let mut bytes = serde_json::to_vec(value)?;
-        bytes.push(b'\n');
-        self.hasher.update(&bytes);
-        self.out.write_all(&bytes)
+        self.bytes(&line_of(value)?)
+    }
+
+    fn bytes(&mut self, line: &[u8]) -> std::io::Result<()> {
+        self.hasher.update(line);
+        self.out.write_all(line)
     }
 }
 

@@ -1,0 +1,38 @@
+//! Text of the past that no request has had.
+
+use std::collections::HashSet;
+
+use context_model::id::ObjectId;
+use context_projection::request::prose::named_texts;
+use context_projection::request::segments::Segments;
+use serde_json::Value;
+
+/// Text that the harness has put into the past, or changed there, since the last request.
+#[derive(Debug, Default)]
+pub(crate) struct Unsent {
+    /// The IDs of the texts.
+    pub texts: HashSet<String>,
+    /// The calls.
+    pub objects: HashSet<ObjectId>,
+}
+
+impl Unsent {
+    /// Takes in the texts of a message.
+    pub(crate) fn see(&mut self, message: &Value) {
+        if is_unsent(message) {
+            self.texts.extend(named_texts(message).into_iter().map(|(id, _)| id));
+        }
+    }
+
+    /// Begins the age of all of it now.
+    pub(crate) fn date(&self, segments: &mut Segments) {
+        if !self.texts.is_empty() || !self.objects.is_empty() {
+            segments.date_now(&self.texts, &self.objects);
+        }
+    }
+}
+
+/// True if the harness says of a message in its past that no request had it.
+pub(crate) fn is_unsent(message: &Value) -> bool {
+    message.get("unsent") == Some(&Value::Bool(true))
+}
