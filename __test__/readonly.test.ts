@@ -109,3 +109,15 @@ test.skipIf(process.platform !== 'linux')('the MCP server reads a store on a dis
   expect(readdirSync(disk)).toEqual(['context.db'])
   chmodSync(disk, 0o755)
 })
+
+test('forgetting can be tried: it counts, and changes nothing', async () => {
+  const folder = temporaryFolder('readonly-')
+  const path = await storeIn(folder)
+  await using store = await Store.open({ kind: 'sqlite', path })
+  const counted = await store.forget([{ id: 'c1' }], 'x', { dryRun: true })
+  expect(counted).toEqual({ texts: 1, versions: 1 })
+  expect((await store.get('c1'))?.document.content).toBe('a pelican')
+  expect(await store.verify()).toEqual([])
+  expect(await store.forget([{ id: 'c1' }], 'x')).toEqual(counted)
+  expect((await store.get('c1'))?.document.content).toBe(null)
+})
