@@ -49,8 +49,11 @@ fn system(program: &str, words: &[&str]) {
 enum Drive {
     /// A drive.
     Plain,
-    /// A drive in a folder of another drive, of which the outer one is unmounted with it.
+    /// A drive in a folder of another drive, of which the outer one is unmounted with it. Its name has a blank, which the table
+    /// of mounts escapes.
     Nested,
+    /// A folder and the changes to it, which lie elsewhere, as in a container.
+    Overlay,
     /// A folder of this disk.
     Bound,
 }
@@ -62,8 +65,19 @@ impl Drive {
             Self::Plain => system("mount", &["-t", "tmpfs", "none", &drive]),
             Self::Nested => {
                 system("mount", &["-t", "tmpfs", "none", &drive]);
-                fs::create_dir(bench.path("drive/inner")).unwrap();
-                system("mount", &["-t", "tmpfs", "none", &bench.path("drive/inner")]);
+                fs::create_dir(bench.path("drive/in ner")).unwrap();
+                system("mount", &["-t", "tmpfs", "none", &bench.path("drive/in ner")]);
+            }
+            Self::Overlay => {
+                let [below, above] = [bench.path("below"), bench.path("above")];
+                fs::create_dir(&below).unwrap();
+                fs::create_dir(&above).unwrap();
+                system("mount", &["-t", "tmpfs", "none", &above]);
+                let [upper, work] = [bench.path("above/upper"), bench.path("above/work")];
+                fs::create_dir(&upper).unwrap();
+                fs::create_dir(&work).unwrap();
+                let layers = format!("userxattr,lowerdir={below},upperdir={upper},workdir={work}");
+                system("mount", &["-t", "overlay", "none", "-o", &layers, &drive]);
             }
             Self::Bound => {
                 // A bound folder of the same disk has the same device, so it lies on another one.
@@ -81,7 +95,7 @@ impl Drive {
     /// The folders of files on it.
     fn folders(self) -> &'static [&'static str] {
         match self {
-            Self::Nested => &["drive", "drive/sub/deep", "drive/inner", "drive/inner/sub"],
+            Self::Nested => &["drive", "drive/sub/deep", "drive/in ner", "drive/in ner/sub"],
             _ => &["drive", "drive/sub/deep"],
         }
     }
@@ -128,7 +142,7 @@ async fn texts(bench: &Bench, files: &[(String, ObjectId)]) -> Vec<Vec<Option<St
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unmounted_drive_deletes_nothing(
-    #[values(Drive::Plain, Drive::Nested, Drive::Bound)] drive: Drive,
+    #[values(Drive::Plain, Drive::Nested, Drive::Overlay, Drive::Bound)] drive: Drive,
     #[values(true, false)] watch: bool,
 ) {
     if !inside() {
@@ -161,7 +175,7 @@ async fn an_unmounted_drive_deletes_nothing(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn deletion_on_a_drive_is_announced(
-    #[values(Drive::Plain, Drive::Nested, Drive::Bound)] drive: Drive,
+    #[values(Drive::Plain, Drive::Nested, Drive::Overlay, Drive::Bound)] drive: Drive,
     #[values(true, false)] watch: bool,
     #[values(true, false)] restarts: bool,
 ) {
@@ -227,4 +241,59 @@ async fn folder_hidden_by_a_drive_has_lost_nothing() {
     engine.flush().await.unwrap();
     engine.reconcile().await.unwrap();
     assert_eq!(bench.contents(&id).await, [Some(of("old", 40)), None]);
+}
+
+/// A file that is mounted over another one is what its path leads to, and below it nothing is lost.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn file_under_another_one_is_back_after_it(#[values(true, false)] watch: bool) {
+    if !inside() {
+        return;
+    }
+    let bench = Bench::new(Backend::Sqlite);
+    let (path, over) = (bench.write("a.txt", of("old", 40)), bench.write("b.txt", of("over", 40)));
+    let engine = open(&bench, watch).await;
+    let id = engine.index_file(&path, None, None).await.unwrap().id;
+    system("mount", &["--bind", &over, &path]);
+    engine.reconcile().await.unwrap();
+    let there = bench.contents(&id).await;
+    assert_eq!(there.last(), Some(&Some(of("over", 40))));
+    system("umount", &[&path]);
+    engine.reconcile().await.unwrap();
+    let there = bench.contents(&id).await;
+    assert_eq!(there, [Some(of("old", 40)), Some(of("over", 40)), Some(of("old", 40))]);
+}
+
+/// A drive that goes while its files are being read, and one that can't be written.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn drive_that_goes_during_reads_deletes_nothing(#[values(true, false)] is_read_only: bool) {
+    if !inside() {
+        return;
+    }
+    let bench = Bench::new(Backend::Sqlite);
+    fs::create_dir(bench.path("drive")).unwrap();
+    Drive::Plain.mount(&bench);
+    let files: Vec<String> =
+        (0..60).map(|n| bench.write(&format!("drive/{n}.txt"), of("old", 2_000))).collect();
+    if is_read_only {
+        system("mount", &["-o", "remount,ro", &bench.path("drive")]);
+    }
+    let engine = open(&bench, true).await;
+    let mut ids = Vec::new();
+    for path in &files[..30] {
+        ids.push(engine.index_file(path, None, None).await.unwrap().id);
+    }
+    let (drive, paths) = (bench.path("drive"), files.clone());
+    let unmounting = tokio::task::spawn_blocking(move || system("umount", &["--lazy", &drive]));
+    for path in &paths {
+        // It is read, or it is not there any more.
+        let _ = engine.index_file(path, None, None).await;
+    }
+    unmounting.await.unwrap();
+    engine.flush().await.unwrap();
+    engine.reconcile().await.unwrap();
+    for id in &ids {
+        assert_eq!(bench.contents(id).await, [Some(of("old", 2_000))]);
+    }
 }
