@@ -169,7 +169,8 @@ impl XtdbClient {
     /// ID with the greatest hash: it looks for the key behind the start, and finds none.)
     ///
     /// `own`: the name of this client and the run of its sender; another copy of the journal may have written under that
-    /// name in another run. `is_first`: the last entry that was read is requested once more, to see that it is still there.
+    /// name in another run. The last entry that was read is requested once more: the answer to a question from another position
+    /// lacks it, and so does a database that has lost it. In `is_first` of several looks it counts as the latter.
     pub(super) async fn changes_in(
         &self,
         area: &Area,
@@ -180,7 +181,7 @@ impl XtdbClient {
         let request = self.read("entity", Format::Json).with("eid", area.id()).with("history", true);
         let request = request.with("sort-order", "desc").with("with-corrections", true);
         let mut request = request.with("with-docs", true).with("valid-time", FOREVER);
-        let check = since.check.as_ref().filter(|_| is_first);
+        let check = since.check.as_ref();
         let last = xtdb_number(TxId(since.tx));
         if let Some(after) = if check.is_some() { last.and_then(|last| last.checked_sub(1)) } else { last } {
             request = request.with("end-tx-id", after);
@@ -226,6 +227,9 @@ impl XtdbClient {
             Ok(true)
         };
         self.nodes.each(|| request.clone(), row).await?;
+        if !is_continued && !is_first {
+            return Err(self.nodes.foreign(id.as_str()));
+        }
         // Whatever was seen must also be seen by later reads, whichever node answers them.
         self.known.fetch_max(seen.0, Ordering::AcqRel);
         self.cache(|cache| changed.keys().for_each(|id| cache.forget(id)));

@@ -4,7 +4,6 @@
 //! for it, and a read asks the node for the version's coordinates before it takes the document from here.
 
 use std::collections::{HashMap, VecDeque};
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use context_model::id::ObjectId;
@@ -21,9 +20,6 @@ const MOST_BYTES: usize = 64 << 20;
 
 /// The most names of ID hashes that are remembered.
 const MOST_NAMES: usize = 200_000;
-
-/// The most hashes that are remembered to recognize answers about other objects.
-const MOST_HASHES: NonZeroUsize = NonZeroUsize::new(4_096).unwrap();
 
 /// An object's first transaction and, if that was needed, its position among that transaction's writes.
 pub(crate) type First = (TxId, Option<usize>);
@@ -57,9 +53,6 @@ pub(crate) struct Cache {
     grown: VecDeque<Arc<Version>>,
     names: HashMap<String, Option<ObjectId>>,
     firsts: HashMap<ObjectId, First>,
-    /// The IDs behind the hashes in answers about single objects, and the other way round.
-    hashes: LruCache<String, ObjectId>,
-    hash_of: HashMap<ObjectId, String>,
 }
 
 impl Default for Cache {
@@ -70,8 +63,6 @@ impl Default for Cache {
             grown: VecDeque::new(),
             names: HashMap::new(),
             firsts: HashMap::new(),
-            hashes: LruCache::new(MOST_HASHES),
-            hash_of: HashMap::new(),
         }
     }
 }
@@ -152,30 +143,6 @@ impl Cache {
         self.names.insert(hash, id);
     }
 
-    /// True if a hash is that of this ID, as far as can be told: no other ID has had it, and the ID no other hash. After a
-    /// contradiction neither is believed.
-    pub(crate) fn is_hash_of(&mut self, hash: &str, id: &ObjectId) -> bool {
-        let known = self.hashes.get(hash);
-        let is_of_another = known.is_some_and(|known| known != id);
-        let has_another = self.hash_of.get(id).is_some_and(|known| known != hash);
-        if is_of_another || has_another {
-            if let Some(other) = self.hashes.pop(hash) {
-                self.hash_of.remove(&other);
-            }
-            if let Some(other) = self.hash_of.remove(id) {
-                self.hashes.pop(&other);
-            }
-            return false;
-        }
-        if known.is_none() {
-            if let Some((_, oldest)) = self.hashes.push(hash.to_owned(), id.clone()) {
-                self.hash_of.remove(&oldest);
-            }
-            self.hash_of.insert(id.clone(), hash.to_owned());
-        }
-        true
-    }
-
     /// An object's first transaction and its position in it. These never change.
     pub(crate) fn first(&self, id: &ObjectId) -> Option<First> {
         self.firsts.get(id).copied()
@@ -218,22 +185,6 @@ mod tests {
         cache.keep(head(4, MOST_BYTES / 4));
         let there: Vec<bool> = (0..5).map(|n| cache.head(&id(n)).is_some()).collect();
         assert_eq!(there, [true, false, true, true, true]);
-    }
-
-    #[test]
-    fn a_hash_belongs_to_one_id_and_a_contradiction_is_forgotten() {
-        let mut cache = Cache::default();
-        assert!(
-            cache.is_hash_of("a", &id(1)) && cache.is_hash_of("b", &id(2)) && cache.is_hash_of("a", &id(1))
-        );
-        assert!(!cache.is_hash_of("a", &id(2)));
-        assert!(cache.is_hash_of("b", &id(2)) && cache.is_hash_of("a", &id(1)));
-        assert!(!cache.is_hash_of("c", &id(1)));
-        assert!(cache.is_hash_of("a", &id(1)));
-        for n in 0..2 * MOST_HASHES.get() {
-            assert!(cache.is_hash_of(&format!("of {n}"), &id(n + 10)));
-        }
-        assert_eq!((cache.hashes.len(), cache.hash_of.len()), (MOST_HASHES.get(), MOST_HASHES.get()));
     }
 
     #[test]

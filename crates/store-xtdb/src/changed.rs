@@ -53,12 +53,13 @@ impl XtdbClient {
         // If only the latest version is missing, one query fetches its document together with others.
         let (single, several): (Vec<_>, Vec<_>) = places.into_iter().partition(|(.., is_latest)| *is_latest);
         for part in single.chunks(IDS_A_QUERY) {
-            let ids: Vec<ObjectId> = part.iter().map(|(id, ..)| id.clone()).collect();
+            let latest: Vec<(ObjectId, Coordinates)> =
+                part.iter().map(|(id, places, _)| (id.clone(), places[0])).collect();
             let mut documents: HashMap<ObjectId, Value> =
-                self.pull(&ids, "[*]", at).await?.into_iter().collect();
+                self.pull(&latest, "[*]", at).await?.into_iter().collect();
             for (id, places, _) in part {
                 let Some(value) = documents.remove(id) else { continue };
-                found.push(vec![placed(value, places[0])?]);
+                found.push(vec![self.placed(value, places[0])?]);
             }
         }
         let inner = Arc::clone(self);
@@ -69,8 +70,8 @@ impl XtdbClient {
                 for place in places {
                     let at =
                         AsOf { valid_time: Some(place.valid_time), known: Some(KnownAt::Tx(place.tx.id)) };
-                    for (_, value) in inner.pull(std::slice::from_ref(&id), "[*]", at).await? {
-                        versions.push(placed(value, place)?);
+                    for (_, value) in inner.pull(&[(id.clone(), place)], "[*]", at).await? {
+                        versions.push(inner.placed(value, place)?);
                     }
                 }
                 versions.sort_by_key(|version| (version.tx_id, version.valid_time));
@@ -108,7 +109,7 @@ impl XtdbClient {
     /// Checks a history that may lack the transaction which has written the object according to a list of changes: its owner
     /// may have erased or removed it since, or the answer was about something else, or is one from before.
     async fn check_places(
-        &self,
+        self: &Arc<Self>,
         id: &ObjectId,
         places: &[Coordinates],
         listed: Option<TxId>,
@@ -121,15 +122,16 @@ impl XtdbClient {
         if places.iter().any(|place| place.tx.id < listed) {
             return Err(self.nodes.foreign(id.as_str()));
         }
-        match self.place(id, at).await? {
+        match self.places(std::slice::from_ref(id), at).await?.remove(id) {
             Some(latest) if !places.contains(&latest) => Err(self.nodes.foreign(id.as_str())),
             _ => Ok(()),
         }
     }
-}
 
-/// A version with the whole document that XTDB has at these coordinates.
-fn placed(mut value: Value, place: Coordinates) -> Result<Version> {
-    let mark = Mark::take(&mut value);
-    Ok(version(document(value)?, place, mark.as_ref()))
+    /// A version with the whole document that XTDB has at these coordinates.
+    fn placed(&self, mut value: Value, place: Coordinates) -> Result<Version> {
+        let mark = Mark::take(&mut value);
+        let document = document(value).map_err(|error| self.nodes.told(error))?;
+        Ok(version(document, place, mark.as_ref()))
+    }
 }

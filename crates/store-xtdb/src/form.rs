@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::mark::Mark;
-use super::wire::{ERASED, PATCH, document, document_length};
+use super::wire::{ERASED, KEPT, PATCH, document, document_length};
 use context_store::{Result, StoreError};
 
 /// About how many bytes a document in XTDB takes besides its fields.
@@ -61,6 +61,11 @@ impl StoredForm {
     /// The mark of a version that the owner erased.
     pub(crate) fn mark(&self) -> Option<&Mark> {
         self.mark.as_ref()
+    }
+
+    /// The name that tells its document from the one that was there before the object's eviction.
+    pub(crate) fn kept(&self) -> Option<&Value> {
+        self.value.as_ref()?.get(KEPT)
     }
 
     /// The same form, with this mark.

@@ -234,6 +234,16 @@ impl Nodes {
         ))
     }
 
+    /// The same error, which names the node if it is about damage: not everything that is stored here comes from there.
+    pub(crate) fn told(&self, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Corrupt(what) => {
+                StoreError::Corrupt(format!("{what} (in the database of XTDB at {})", self.current()))
+            }
+            other => other,
+        }
+    }
+
     /// Reads a JSON array element by element, in bounded memory. `false` ends it early. After a failure the next node is asked
     /// for what `request` says then: for the rest, or for everything once more.
     pub(crate) async fn each(

@@ -52,6 +52,7 @@ mod owner;
 mod parallel;
 mod plan;
 mod query;
+mod question;
 mod queue;
 mod read;
 mod resolve;

@@ -9,12 +9,12 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
 use super::form::Given;
-use super::http::{Format, NodeRequest};
+use super::http::Format;
 use super::inner::{WRITERS, XtdbClient};
 use super::mark::Mark;
-use super::wire::{FOREVER, PATCH, document, number, xtdb_number};
+use super::wire::{PATCH, document, number, xtdb_number};
 use context_store::backend::words;
-use context_store::{Damage, Hit, Result, Search, StoreError, Version};
+use context_store::{AsOf, Damage, Hit, Result, Search, StoreError, Version};
 
 /// Number of hashes that are looked up in one query.
 const HASHES_A_QUERY: usize = 200;
@@ -159,6 +159,9 @@ impl XtdbClient {
             let tx = value["txId"].as_u64().map(number).ok_or_else(|| {
                 StoreError::Unavailable("a row of XTDB's log has no transaction number".into())
             })?;
+            if tx.0 <= last.load(Ordering::Relaxed) {
+                return Err(self.nodes.foreign("its log"));
+            }
             let goes_on = row(tx, &value)?;
             last.store(tx.0, Ordering::Relaxed);
             Ok(goes_on)
@@ -170,14 +173,11 @@ impl XtdbClient {
     async fn resolve(&self, hashes: impl Iterator<Item = &String>) -> Result<()> {
         let unknown: Vec<&String> = self.cache(|cache| hashes.filter(|h| cache.name(h).is_none()).collect());
         for part in unknown.chunks(HASHES_A_QUERY) {
-            let args: Vec<String> = part.iter().map(|hash| format!("#xtdb/id \"{hash}\"")).collect();
-            let query = "{:find [h (pull h [:xt/id :type])] :in [[h ...]]}";
-            let body = format!("{{:query {query} :in-args [[{}]]}}", args.join(" "));
-            let request = NodeRequest::post("query", Format::Json, Format::Edn, body);
-            let answer = self.nodes.send(&self.after_known(request).with("valid-time", FOREVER)).await?;
-            let rows = answer.json()?;
+            let values = part.iter().map(|hash| format!("#xtdb/id \"{hash}\"")).collect();
+            let (_, rows) =
+                self.rows(("h (pull h [:xt/id :type])", "h", ""), values, AsOf::default()).await?;
             self.cache(|cache| {
-                for row in rows.as_array().into_iter().flatten() {
+                for row in &rows {
                     let (Some(hash), Some(id)) = (row[0].as_str(), row[1]["xt/id"].as_str()) else {
                         continue;
                     };

@@ -12,7 +12,7 @@ use super::fields::{FIELDS, GROWING};
 use super::http::Format;
 use super::inner::XtdbClient;
 use super::read::IDS_A_QUERY;
-use super::wire::{ERASED, KEPT, PATCH};
+use super::wire::{Coordinates, ERASED, KEPT, PATCH};
 use context_store::{AsOf, Outline, Result, StoreError};
 
 impl XtdbClient {
@@ -22,16 +22,19 @@ impl XtdbClient {
         let at = self.pinned(AsOf::default()).await?;
         let places = self.places(ids, at).await?;
         let fields = self.outline_fields().await?;
-        let known: Vec<ObjectId> = places.keys().cloned().collect();
+        let known: Vec<(ObjectId, Coordinates)> =
+            places.iter().map(|(id, place)| (id.clone(), *place)).collect();
         let mut found = HashMap::new();
         for part in known.chunks(IDS_A_QUERY) {
-            let texts = self.with_text(part, at).await?;
+            let ids: Vec<ObjectId> = part.iter().map(|(id, _)| id.clone()).collect();
+            let texts = self.with_text(&ids, at).await?;
             for (id, value) in self.pull(part, &fields, at).await? {
                 let (Some(place), Value::Object(mut map)) = (places.get(&id), value) else { continue };
                 for name in ["content", PATCH, ERASED, KEPT] {
                     map.remove(name);
                 }
-                let (id, object_type, source, payload) = document_without_content(Value::Object(map))?;
+                let (id, object_type, source, payload) =
+                    document_without_content(Value::Object(map)).map_err(|error| self.nodes.told(error))?;
                 let is_null = !texts.contains(&id);
                 let mut payload = payload;
                 if matches!(object_type, ObjectType::Chat | ObjectType::Session) {

@@ -49,13 +49,30 @@ impl XtdbClient {
     /// Passes the ID of every object in the database to `row`, in no particular order, until that returns false.
     pub(super) async fn each_id(&self, mut row: impl FnMut(ObjectId) -> bool) -> Result<()> {
         let types = TYPES.map(|t| format!("[e :type {}]", quote(t))).join(" ");
-        let query = format!("{{:find [e] :where [(or {types})]}}");
+        let name = format!("question:{:016x}", getrandom::u64().unwrap_or_default());
+        let query = format!("{{:find [e name] :in [name] :where [(or {types})]}}");
         let request = self.read("query", Format::Json).with("query-edn", query).with("valid-time", FOREVER);
+        let request = request.with("in-args-edn", format!("[{}]", quote(&name)));
+        let mut is_empty = true;
         let each = |value: Value| match value.get(0).and_then(Value::as_str) {
-            Some(id) => Ok(row(ObjectId::new(id))),
-            None => Err(self.nodes.foreign("the IDs of all objects")),
+            Some(id) if value[1] == *name => {
+                is_empty = false;
+                Ok(row(ObjectId::new(id)))
+            }
+            _ => Err(self.nodes.foreign("the IDs of all objects")),
         };
-        self.nodes.each(|| request.clone(), each).await
+        self.nodes.each(|| request.clone(), each).await?;
+        // No row says to which question there are none.
+        if is_empty
+            && !self
+                .datalog(("t", "t", "[e :type t]"), TYPES.into_iter(), AsOf::default())
+                .await?
+                .1
+                .is_empty()
+        {
+            return Err(self.nodes.foreign("the IDs of all objects"));
+        }
+        Ok(())
     }
 
     /// Each object's first transaction and, if asked for, the time of its latest version's transaction.
@@ -67,7 +84,7 @@ impl XtdbClient {
                 if let Some(first) = inner.cache(|cache| cache.first(&id)).filter(|_| !with_newest) {
                     return Ok(Dated { id, first, newest: None });
                 }
-                let places = inner.history_places(&id, tx).await?;
+                let places = inner.sure_history(&id, tx).await?;
                 let first = places.iter().map(|place| place.tx.id).min().unwrap_or(tx);
                 let newest = places.iter().max_by_key(|place| (place.valid_time, place.tx.id));
                 let newest = newest.map(|place| place.tx.time);

@@ -1,6 +1,6 @@
 //! Versions at a point of the two times, for one object or many.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use context_model::id::ObjectId;
@@ -9,14 +9,17 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
 use super::cache::Head;
-use super::edn::{Edn, quote};
-use super::http::{Format, NodeAnswer, NodeRequest};
+use super::edn::Edn;
+use super::http::{Format, NodeRequest};
 use super::inner::XtdbClient;
 use super::mark::Mark;
 use super::parallel::in_parallel;
 use super::plan::is_equal;
-use super::wire::{Coordinates, FOREVER, is_of, no_entity_tx, xtdb_number};
+use super::wire::{Coordinates, FOREVER, KEPT, Tx, id_hash, is_of, no_entity_tx, xtdb_number};
 use context_store::{AsOf, KnownAt, Result, Version};
+
+/// Number of attempts to read a version that other clients replace meanwhile.
+const MOST_READS: usize = 4;
 
 /// Documents that one query asks for.
 pub(super) const IDS_A_QUERY: usize = 64;
@@ -28,36 +31,65 @@ impl XtdbClient {
         if id.as_str().is_empty() {
             return Ok(None);
         }
-        Ok(self.find(id, at).await?.map(|head| (*head.version).clone()))
+        if at == AsOf::default()
+            && let Some(head) = self.cache(|cache| cache.head(id))
+            && self.is_latest(&head).await?
+        {
+            return Ok(Some((*head.version).clone()));
+        }
+        match self.find(id, at).await? {
+            Some(head) => Ok(Some((*head.version).clone())),
+            // Also an old answer says so.
+            None if self.held(std::slice::from_ref(id), at).await?.is_empty() => Ok(None),
+            None => Err(self.nodes.foreign(id.as_str())),
+        }
     }
 
     /// The version that a transaction wrote; the latest of them, if it wrote several.
     pub(super) async fn version(&self, id: &ObjectId, tx: TxId) -> Result<Option<Version>> {
-        if id.as_str().is_empty() || self.latest().await?.is_none_or(|latest| latest.id < tx) {
+        let is_none = id.as_str().is_empty() || tx == TxId(0);
+        if is_none || self.latest().await?.is_none_or(|latest| latest.id < tx) {
             return Ok(None);
         }
-        let places = self.history_places(id, tx).await?.into_iter();
+        let places = self.sure_history(id, tx).await?.into_iter();
         let place = places.filter(|place| place.tx.id == tx).max_by_key(|place| place.valid_time);
         let Some(place) = place else { return Ok(None) };
         Ok(self.at(id, place).await?.map(|head| (*head.version).clone()))
     }
 
-    /// As [`XtdbClient::get`], with the form in which XTDB has it.
+    /// As [`XtdbClient::get`], with the form in which XTDB has it. That there is none is unconfirmed, for a transaction that
+    /// is refused if there is one.
     pub(super) async fn find(&self, id: &ObjectId, at: AsOf) -> Result<Option<Head>> {
-        let Some(place) = self.place(id, at).await? else { return Ok(None) };
-        if let Some(head) = self.cache(|cache| cache.at(id, place)) {
+        // It may be replaced between the two questions, and again.
+        for _ in 0..MOST_READS {
+            let Some(place) = self.place(id, at).await? else { return Ok(None) };
+            let placed = [(id.clone(), place)];
+            let Some(value) = self.pull_some(&placed, "[*]", at).await?.remove(id) else { continue };
+            let (document, form) = self.resolved(id, place, value).await?;
+            let version = Arc::new(version(document, place, form.mark()));
+            let head = Head { version, form, bytes: 0 };
+            if at == AsOf::default() {
+                self.cache(|cache| cache.keep(head.clone()));
+            }
             return Ok(Some(head));
         }
-        let head = self.at(id, place).await?;
-        if at == AsOf::default()
-            && let Some(head) = &head
-        {
-            self.cache(|cache| cache.keep(head.clone()));
-        }
-        Ok(head)
+        Err(self.nodes.foreign(id.as_str()))
     }
 
-    /// The coordinates of an object's version at a point of the two times.
+    /// True if a version that this client remembers is still the latest.
+    async fn is_latest(&self, head: &Head) -> Result<bool> {
+        let (id, Version { tx_id, tx_time, valid_time, .. }) = (head.version.document.id(), &*head.version);
+        let tx = Tx { id: *tx_id, time: *tx_time };
+        let place = Coordinates { tx, valid_time: *valid_time, is_deletion: false, document: None };
+        let pattern = format!("[:xt/id :content_hash :{KEPT}]");
+        let found = self.pull_some(&[(id.clone(), place)], &pattern, AsOf::default()).await?;
+        let hash = head.version.document.content_hash().to_string();
+        Ok(found
+            .get(id)
+            .is_some_and(|value| value["content_hash"] == *hash && value.get(KEPT) == head.form.kept()))
+    }
+
+    /// The coordinates of an object's version at a point of the two times: unconfirmed, because an old answer looks the same.
     pub(super) async fn place(&self, id: &ObjectId, at: AsOf) -> Result<Option<Coordinates>> {
         if id.as_str().is_empty() || at.known == Some(KnownAt::Tx(TxId(0))) {
             return Ok(None);
@@ -75,7 +107,7 @@ impl XtdbClient {
         let place = Coordinates::from_edn(&edn).ok_or_else(|| answer.strange("no transaction in it"))?;
         if let Some(Edn::Tagged(_, hash)) = edn.get("xt/id")
             && let Edn::Text(hash) = &**hash
-            && !self.cache(|cache| cache.is_hash_of(hash, id))
+            && *hash != id_hash(id.as_str())
         {
             return Err(answer.strange("the version of something else"));
         }
@@ -101,23 +133,40 @@ impl XtdbClient {
         let places = self.places(ids, at).await?;
         let mut found: HashMap<ObjectId, Version> = HashMap::new();
         let mut missing = Vec::new();
-        for (id, place) in &places {
-            match self.cache(|cache| cache.at(id, *place)) {
+        for (id, place) in places {
+            match self.cache(|cache| cache.at(&id, place)) {
                 Some(head) => {
-                    found.insert(id.clone(), (*head.version).clone());
+                    found.insert(id, (*head.version).clone());
                 }
-                None => missing.push(id.clone()),
+                None => missing.push((id, place)),
             }
         }
         for part in missing.chunks(IDS_A_QUERY) {
-            let pulled = self.pull(part, "[*]", at).await?.into_iter();
-            let placed = pulled.filter_map(|(id, value)| places.get(&id).map(|place| (id, *place, value)));
+            let mut pulled: HashMap<ObjectId, Value> =
+                self.pull(part, "[*]", at).await?.into_iter().collect();
+            let placed = part.iter().filter_map(|(id, place)| Some((id.clone(), *place, pulled.remove(id)?)));
             found.extend(self.resolved_all(placed.collect()).await?);
         }
         Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
     }
 
-    /// The coordinates of all versions, in XTDB's order: by valid time, then by transaction.
+    /// The coordinates of all versions up to a transaction, sure to be those of this object; in XTDB's order.
+    pub(super) async fn sure_history(&self, id: &ObjectId, at: TxId) -> Result<Vec<Coordinates>> {
+        let then = AsOf { valid_time: None, known: Some(KnownAt::Tx(at)) };
+        let (places, last, held) = tokio::try_join!(
+            self.history_places(id, at),
+            self.place(id, then),
+            self.held(std::slice::from_ref(id), then)
+        )?;
+        let listed = places.last().copied().filter(|place| !place.is_deletion);
+        if listed != last || !holds(last, held.get(id)) {
+            return Err(self.nodes.foreign(id.as_str()));
+        }
+        Ok(places)
+    }
+
+    /// The coordinates of all versions, in XTDB's order: by valid time, then by transaction. Unconfirmed: the answer does not
+    /// even name the object.
     pub(super) async fn history_places(&self, id: &ObjectId, at: TxId) -> Result<Vec<Coordinates>> {
         let answer = self.nodes.send(&self.history_request(id, at, Format::Edn)).await?;
         let rows = answer.edn()?;
@@ -131,15 +180,19 @@ impl XtdbClient {
         if place.is_deletion {
             return Ok(None);
         }
-        let request = self.read("entity", Format::Json).with("eid", id);
-        let answer = self.nodes.send(&at_place(request, Some(place.valid_time), place.tx.id)).await?;
-        if answer.is_missing() {
-            return Err(answer.strange("no document where it lists one"));
-        }
-        let value = answer.json()?;
-        if !is_of(&value, id.as_str()) {
+        // The document alone would not tell which version it is.
+        let before = Timestamp::from_millis(place.valid_time.millis().saturating_sub(1));
+        let request = self.read("entity", Format::Json).with("eid", id).with("history", true);
+        let request =
+            request.with("sort-order", "desc").with("with-corrections", true).with("with-docs", true);
+        let request = at_place(request, Some(place.valid_time), place.tx.id).with("end-valid-time", before);
+        let answer = self.nodes.send(&request).await?;
+        let Value::Array(rows) = answer.json()? else { return Err(answer.strange("no list of versions")) };
+        let row = rows.into_iter().find(|row| place.is_of_row(row));
+        let value = row.and_then(|mut row| row.get_mut("doc").map(Value::take));
+        let Some(value) = value.filter(|value| is_of(value, id.as_str())) else {
             return Err(answer.strange("a document of something else"));
-        }
+        };
         let (document, form) = self.resolved(id, place, value).await?;
         let version = Arc::new(version(document, place, form.mark()));
         Ok(Some(Head { version, form, bytes: 0 }))
@@ -148,11 +201,13 @@ impl XtdbClient {
     /// The versions of an object that hold from this moment on, in the order of their transactions.
     pub(super) async fn versions_at(&self, id: &ObjectId, valid_time: Timestamp) -> Result<Vec<Version>> {
         let at = AsOf { valid_time: Some(valid_time), ..self.as_known() };
-        let Some(last) = self.place(id, at).await?.filter(|place| place.valid_time == valid_time) else {
-            return Ok(Vec::new());
-        };
+        let one = std::slice::from_ref(id);
+        let (last, held) = tokio::try_join!(self.place(id, at), self.held(one, at))?;
+        if !holds(last, held.get(id)) {
+            return Err(self.nodes.foreign(id.as_str()));
+        }
+        let Some(last) = last.filter(|place| place.valid_time == valid_time) else { return Ok(Vec::new()) };
         let places = self.history_places(id, last.tx.id).await?;
-        // The rows of a history do not say what it is the history of.
         if !places.contains(&last) {
             return Err(self.nodes.foreign(id.as_str()));
         }
@@ -191,7 +246,8 @@ impl XtdbClient {
         Ok(AsOf { known: Some(known), ..at })
     }
 
-    /// The coordinates of these objects' versions, with many requests at the same time.
+    /// The coordinates of these objects' versions at a point that is limited to a transaction, with many requests at the same
+    /// time.
     pub(super) async fn places(
         self: &Arc<Self>,
         ids: &[ObjectId],
@@ -200,83 +256,29 @@ impl XtdbClient {
         if at.known == Some(KnownAt::Tx(TxId(0))) {
             return Ok(HashMap::new());
         }
+        let named: Vec<ObjectId> = ids.iter().filter(|id| !id.as_str().is_empty()).cloned().collect();
+        let held = self.held(&named, at).await?.into_iter().collect();
         let inner = Arc::clone(self);
-        let found = in_parallel(ids.to_vec(), move |id| {
+        let found = in_parallel(held, move |(id, since)| {
             let inner = Arc::clone(&inner);
-            async move { inner.place(&id, at).await.map(|place| (id, place)) }
+            async move {
+                match inner.place(&id, at).await? {
+                    Some(place) if place.valid_time >= since => Ok((id, place)),
+                    _ => Err(inner.nodes.foreign(id.as_str())),
+                }
+            }
         })
         .await?;
-        Ok(found.into_iter().filter_map(|(id, place)| Some((id, place?))).collect())
+        Ok(found.into_iter().collect())
     }
+}
 
-    /// Fields of documents that there are, by one Datalog query. `pattern` is a pull pattern with `:xt/id`.
-    pub(super) async fn pull(
-        &self,
-        ids: &[ObjectId],
-        pattern: &str,
-        at: AsOf,
-    ) -> Result<Vec<(ObjectId, Value)>> {
-        let find = format!("e (pull e {pattern})");
-        let (answer, rows) =
-            self.datalog((&find, "e", "[e :xt/id]"), ids.iter().map(ObjectId::as_str), at).await?;
-        let mut found = Vec::with_capacity(rows.len());
-        let mut asked: HashSet<&ObjectId> = ids.iter().collect();
-        for row in rows {
-            match row {
-                Value::Array(mut row) if row.len() == 2 => {
-                    let value = row[1].take();
-                    let id = row[0].as_str().map(ObjectId::new);
-                    let Some(id) = id.filter(|id| asked.remove(id) && is_of(&value, id.as_str())) else {
-                        return Err(answer.strange("a document of something else"));
-                    };
-                    found.push((id, value));
-                }
-                _ => return Err(answer.strange("a row of another length")),
-            }
-        }
-        // Each of them has a version at that point.
-        if asked.is_empty() { Ok(found) } else { Err(answer.strange("no document where it lists one")) }
-    }
-
-    /// The content hashes of the latest versions of those objects that the database has.
-    pub(super) async fn content_hashes(&self, ids: &[ObjectId]) -> Result<HashMap<ObjectId, Value>> {
-        let query = ("e h", "e", "[e :content_hash h]");
-        let (answer, rows) = self.datalog(query, ids.iter().map(ObjectId::as_str), AsOf::default()).await?;
-        let asked: HashSet<&str> = ids.iter().map(ObjectId::as_str).collect();
-        let pair = |mut row: Value| {
-            let id = row.get(0).and_then(Value::as_str).filter(|id| asked.contains(id)).map(ObjectId::new);
-            id.map(|id| (id, row[1].take())).ok_or_else(|| answer.strange("a row about something else"))
-        };
-        rows.into_iter().map(pair).collect()
-    }
-
-    /// The rows that a query finds, given what it looks for, a variable that is one of these texts, and its clauses. Each row
-    /// repeats a random name of the question: a program in between may give the answer of a moment before, which was about the
-    /// same objects.
-    pub(super) async fn datalog(
-        &self,
-        (find, variable, clauses): (&str, &str, &str),
-        texts: impl Iterator<Item = &str>,
-        at: AsOf,
-    ) -> Result<(NodeAnswer, Vec<Value>)> {
-        let args: Vec<String> = texts.map(quote).collect();
-        let question = format!("question:{:016x}", getrandom::u64().unwrap_or_default());
-        let query = format!("{{:find [{find} q] :in [[{variable} ...] q] :where [{clauses}]}}");
-        let body = format!("{{:query {query} :in-args [[{}] {}]}}", args.join(" "), quote(&question));
-        let request = self.after_known(NodeRequest::post("query", Format::Json, Format::Edn, body));
-        let answer = self.nodes.send(&known(valid_at(request, at.valid_time), at.known)).await?;
-        match answer.json()? {
-            Value::Array(mut rows) => {
-                let mut is_answered = |row: &mut Value| {
-                    row.as_array_mut().and_then(Vec::pop).is_some_and(|name| name == *question)
-                };
-                match rows.iter_mut().all(&mut is_answered) {
-                    true => Ok((answer, rows)),
-                    false => Err(answer.strange("the answer to another question")),
-                }
-            }
-            _ => Err(answer.strange("no list of rows")),
-        }
+/// True if a version can be the one whose document holds from this moment on.
+fn holds(place: Option<Coordinates>, since: Option<&Timestamp>) -> bool {
+    match (place, since) {
+        (Some(place), Some(since)) => place.valid_time >= *since,
+        (None, None) => true,
+        _ => false,
     }
 }
 
@@ -291,14 +293,14 @@ pub(super) fn version(document: Document, place: Coordinates, mark: Option<&Mark
 }
 
 /// The valid time of a read. XTDB's own default is its clock; here it is the end of time.
-fn valid_at(request: NodeRequest, time: Option<Timestamp>) -> NodeRequest {
+pub(super) fn valid_at(request: NodeRequest, time: Option<Timestamp>) -> NodeRequest {
     match time {
         Some(time) => request.with("valid-time", time),
         None => request.with("valid-time", FOREVER),
     }
 }
 
-fn known(request: NodeRequest, known: Option<KnownAt>) -> NodeRequest {
+pub(super) fn known(request: NodeRequest, known: Option<KnownAt>) -> NodeRequest {
     match known {
         None => request,
         Some(KnownAt::Tx(tx)) => match xtdb_number(tx) {

@@ -15,7 +15,7 @@ use super::inner::XtdbClient;
 use super::mark::Mark;
 use super::parallel::in_parallel;
 use super::read::{at_place, version};
-use super::wire::{Coordinates, is_of, number};
+use super::wire::{Coordinates, is_of};
 use context_store::{Result, Version};
 
 /// Number of versions of a history that are kept whole, for those that are changes of them.
@@ -32,7 +32,7 @@ impl XtdbClient {
     pub(super) async fn marked_history(&self, id: &ObjectId) -> Result<Vec<(Version, Option<Mark>)>> {
         let mut past = self.past(id).await?;
         let mut versions = Vec::new();
-        while let Some(version) = past.next()? {
+        while let Some(version) = past.next().map_err(|error| self.nodes.told(error))? {
             versions.push(version);
         }
         Ok(versions)
@@ -49,9 +49,8 @@ impl XtdbClient {
             return Err(answer.strange("a history of another length"));
         }
         for (row, place) in rows.iter().zip(&places) {
-            let is_there = row["txId"].as_u64().is_none_or(|tx| number(tx) == place.tx.id);
             let document = row.get("doc").filter(|document| !document.is_null());
-            if document.is_some_and(|document| !is_of(document, id.as_str()) || !is_there) {
+            if document.is_some_and(|document| !is_of(document, id.as_str()) || !place.is_of_row(row)) {
                 return Err(answer.strange("a version of something else"));
             }
         }
@@ -61,7 +60,7 @@ impl XtdbClient {
     /// The coordinates of all versions that this client could read now.
     pub(super) async fn places_of(&self, id: &ObjectId) -> Result<Vec<Coordinates>> {
         match self.latest().await? {
-            Some(at) if !id.as_str().is_empty() => self.history_places(id, at.id).await,
+            Some(at) if !id.as_str().is_empty() => self.sure_history(id, at.id).await,
             _ => Ok(Vec::new()),
         }
     }
@@ -69,6 +68,15 @@ impl XtdbClient {
     /// The version at these coordinates, given its document. A whole document, or the change of a version that this client
     /// knows, takes no request. Otherwise one request fetches everything since such a version or the last whole one.
     pub(super) async fn resolved(
+        &self,
+        id: &ObjectId,
+        place: Coordinates,
+        value: Value,
+    ) -> Result<(Document, StoredForm)> {
+        self.resolve_one(id, place, value).await.map_err(|error| self.nodes.told(error))
+    }
+
+    async fn resolve_one(
         &self,
         id: &ObjectId,
         place: Coordinates,
@@ -92,20 +100,25 @@ impl XtdbClient {
         let nearer = known.filter(|known| (wanted.since()..=place.valid_time).contains(&known.valid_time));
         // If several clients wrote, the version that it is based on may belong to a chain that begins earlier. And XTDB may
         // have no answer to a question with a start (see `areas`).
-        for (since, known) in [
-            (nearer.as_ref().map(|known| known.valid_time), nearer.as_ref()),
-            (Some(wanted.since()), None),
-            (Some(Timestamp::from_millis(i64::MIN)), None),
-        ] {
+        for (since, known) in
+            [(nearer.as_ref().map(|known| known.valid_time), nearer.as_ref()), (Some(wanted.since()), None)]
+        {
             let Some(since) = since else { continue };
             let mut before = Vec::new();
             before.extend(known.map(|known| Given::Whole(known.document.clone())));
-            before.extend(self.given_between(id, since, place).await?);
+            before.extend(self.given_between(id, since, place).await?.0);
             if let Some(resolved) = resolve(wanted.clone(), before)? {
                 return Ok(resolved);
             }
         }
-        Err(wanted.lost())
+        let (all, count) = self.given_between(id, Timestamp::from_millis(i64::MIN), place).await?;
+        if let Some(resolved) = resolve(wanted.clone(), all)? {
+            return Ok(resolved);
+        }
+        // It counts as lost only where the answer was the whole history until then.
+        let mut places = self.sure_history(id, place.tx.id).await?;
+        places.retain(|one| !one.is_deletion && one.valid_time <= place.valid_time);
+        if places.len() == count { Err(wanted.lost()) } else { Err(self.nodes.foreign(id.as_str())) }
     }
 
     /// The same for many, with several requests at the same time.
@@ -129,8 +142,14 @@ impl XtdbClient {
         .await
     }
 
-    /// An object's versions in XTDB from a valid time up to these coordinates, by valid time and transaction.
-    async fn given_between(&self, id: &ObjectId, since: Timestamp, place: Coordinates) -> Result<Vec<Given>> {
+    /// An object's versions in XTDB from a valid time up to these coordinates, by valid time and transaction. The second part
+    /// is the number of the documents, also those of another shape.
+    async fn given_between(
+        &self,
+        id: &ObjectId,
+        since: Timestamp,
+        place: Coordinates,
+    ) -> Result<(Vec<Given>, usize)> {
         let mut request = self.history_request(id, place.tx.id, Format::Json).with("with-docs", true);
         if since > Timestamp::from_millis(i64::MIN) {
             request = request.with("start-valid-time", since);
@@ -144,7 +163,8 @@ impl XtdbClient {
         if !documents.iter().all(|value| is_of(value, id.as_str())) {
             return Err(answer.strange("a version of something else"));
         }
-        Ok(documents.into_iter().filter_map(|value| Given::read(value).ok()).collect())
+        let count = documents.len();
+        Ok((documents.into_iter().filter_map(|value| Given::read(value).ok()).collect(), count))
     }
 
     pub(super) fn history_request(&self, id: &ObjectId, at: TxId, accept: Format) -> NodeRequest {

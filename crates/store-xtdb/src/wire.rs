@@ -5,6 +5,7 @@ use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::time::{Timestamp, TxId};
 use serde_json::{Value, json};
+use sha1::{Digest as _, Sha1};
 
 use super::connection::MOST_BYTES;
 use super::edn::Edn;
@@ -61,21 +62,45 @@ pub(crate) struct Coordinates {
     pub valid_time: Timestamp,
     /// Another client's deletion, which has no document. This library deletes nothing.
     pub is_deletion: bool,
+    /// The beginning of XTDB's own hash of the document; `None` for what this client has written itself.
+    pub document: Option<u64>,
 }
 
 impl Coordinates {
     /// From an answer of `entity-tx` or a row of a history.
     pub(crate) fn from_edn(map: &Edn) -> Option<Self> {
-        let is_deletion = match map.get("xtdb.api/content-hash") {
-            Some(Edn::Tagged(_, hash)) => {
-                matches!(&**hash, Edn::Text(hash) if hash.bytes().all(|b| b == b'0'))
-            }
-            Some(Edn::Text(hash)) => hash.bytes().all(|b| b == b'0'),
-            _ => false,
+        let hash = match map.get("xtdb.api/content-hash") {
+            Some(Edn::Tagged(_, hash)) => Some(&**hash),
+            hash => hash,
         };
+        let hash = if let Some(Edn::Text(hash)) = hash { Some(hash.as_str()) } else { None };
+        let is_deletion = hash.is_some_and(|hash| hash.bytes().all(|b| b == b'0'));
         let valid_time = map.get("xtdb.api/valid-time")?.time()?;
-        Some(Self { tx: Tx::from_edn(map)?, valid_time, is_deletion })
+        Some(Self { tx: Tx::from_edn(map)?, valid_time, is_deletion, document: hash.and_then(beginning) })
     }
+
+    /// True if a row of a history in JSON is that of this version, as far as it says.
+    pub(crate) fn is_of_row(&self, row: &Value) -> bool {
+        let hash = row["contentHash"].as_str().and_then(beginning);
+        let is_same = self.document.is_none() || hash.is_none() || self.document == hash;
+        is_same && row["txId"].as_u64().is_some_and(|tx| number(tx) == self.tx.id)
+    }
+}
+
+/// XTDB's hash of an ID: the SHA-1 of the text as XTDB freezes it, with its length in bytes before it.
+pub(crate) fn id_hash(id: &str) -> String {
+    let length = id.len();
+    let mut frozen = match (u8::try_from(length), u16::try_from(length)) {
+        (Ok(short), _) if short <= 127 => vec![105, short],
+        (_, Ok(middle)) if middle <= 32_767 => [&[16][..], &middle.to_be_bytes()].concat(),
+        _ => [&[13][..], &u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()].concat(),
+    };
+    frozen.extend_from_slice(id.as_bytes());
+    Sha1::digest(&frozen).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn beginning(hash: &str) -> Option<u64> {
+    u64::from_str_radix(hash.get(..16)?, 16).ok()
 }
 
 /// True if a document of XTDB is that of this object, and not the answer of something on the way.
@@ -299,6 +324,18 @@ mod tests {
         rows.feed(b"[").unwrap();
         let taken = std::iter::repeat_with(|| rows.feed(more.as_bytes())).take_while(Result::is_ok).count();
         assert_eq!(taken, 999 / more.len());
+    }
+
+    /// The hashes that XTDB 1.24.3 answers with.
+    #[rstest]
+    #[case("a", "264fab4226a799162e5476161e1747e74814ba83")]
+    #[case(&"x".repeat(127), "8f84c50bf4881e37add2ae6d84ab6142c138bd37")]
+    #[case(&"x".repeat(128), "37a632529e5867131ad26557ae38ea4189aaad52")]
+    #[case(&"x".repeat(5_000), "da6373afbea43cfecea9ff1864f5e912c551e459")]
+    #[case(&"ü".repeat(64), "d08a00754ba0fc72c1278fd192761cace7613359")]
+    #[case(&"x".repeat(40_000), "e97744328900946788f322c8ab6045415d37a777")]
+    fn an_id_has_the_hash_that_xtdb_gives_it(#[case] id: &str, #[case] hash: &str) {
+        assert_eq!(id_hash(id), hash);
     }
 
     #[test]

@@ -303,7 +303,7 @@ impl XtdbClient {
                 }
                 let version = version(
                     draft.document.clone(),
-                    Coordinates { tx, valid_time, is_deletion: false },
+                    Coordinates { tx, valid_time, is_deletion: false, document: None },
                     draft.form.mark(),
                 );
                 let (form, bytes) = (draft.form.clone(), draft.bytes);

@@ -7,7 +7,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use context_model::hash::Digest;
 use context_model::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -20,7 +19,7 @@ mod node_text;
 
 #[allow(unused_imports, reason = "the tests of the store use the rest, which have this node, too")]
 pub use node_port::{Behind, Port, Question, Said, Way};
-use node_text::{plain, strings};
+use node_text::{hash, plain, strings};
 
 /// The database.
 #[derive(Default)]
@@ -111,7 +110,8 @@ impl Node {
         data.puts.retain(|put| put.tx < count);
     }
 
-    fn answer(&self, target: &str, body: &str) -> Answer {
+    /// Answers a request, given its target after `/_xtdb/` (after `edn ` if it asks for EDN), and its body.
+    pub fn answer(&self, target: &str, body: &str) -> Answer {
         let mut data = self.data.lock().unwrap();
         let (in_edn, target) = target.strip_prefix("edn ").map_or((false, target), |target| (true, target));
         let (endpoint, query) = target.split_once('?').unwrap_or((target, ""));
@@ -144,7 +144,7 @@ impl Node {
                 let tx = number("tx-id").and_then(|tx| data.transactions.get(tx));
                 (200, json!({ "txCommitted?": tx.is_some_and(|tx| tx.is_committed) }).to_string())
             }
-            "entity-tx" | "entity"
+            "entity-tx" | "entity" | "query"
                 if number("tx-id").is_some_and(|tx| tx >= data.transactions.len())
                     || time("tx-time") > data.transactions.last().map(|tx| tx.time) =>
             {
@@ -153,7 +153,7 @@ impl Node {
             "entity" if parameters.contains_key("history") => {
                 let bounds = time("start-valid-time")..time("end-valid-time");
                 let rows = match parameters.get("sort-order").map(String::as_str) {
-                    Some("desc") => data.newest(eid, number("end-tx-id"), bounds.end),
+                    Some("desc") => data.newest(eid, (valid, count), number("end-tx-id"), bounds.end),
                     _ => data.history(eid, count, bounds, in_edn),
                 };
                 (200, rows)
@@ -172,7 +172,8 @@ impl Node {
             "attribute-stats" => (200, json!({ "xt/id": 1, "type": 1, "source": 1 }).to_string()),
             "query" => {
                 let edn = parameters.get("query-edn").map_or(body, String::as_str);
-                (200, data.query(edn, valid, count).to_string())
+                let args = parameters.get("in-args-edn").map(|args| format!("{edn} :in-args {args}"));
+                (200, data.query(args.as_deref().unwrap_or(edn), valid, count, in_edn))
             }
             _ => (404, json!({ "error": endpoint }).to_string()),
         }
@@ -184,6 +185,17 @@ impl Data {
     fn at(&self, id: &str, valid: Timestamp, count: usize) -> Option<&Put> {
         let held = self.puts.iter().filter(|put| put.id == id && put.valid <= valid && put.tx < count);
         held.max_by_key(|put| (put.valid, put.tx))
+    }
+
+    /// From when on the document of a version holds without interruption: several versions may have the same.
+    fn begun(&self, put: &Put, count: usize) -> Timestamp {
+        let mut begin = put.valid;
+        while let Some(before) = self.at(&put.id, Timestamp::from_millis(begin.millis() - 1), count)
+            && before.document == put.document
+        {
+            begin = before.valid;
+        }
+        begin
     }
 
     fn submit(&mut self, body: &Value) -> String {
@@ -218,7 +230,8 @@ impl Data {
 
     fn place(&self, put: &Put) -> String {
         let tx = self.tx(put.tx);
-        format!("{}, :xtdb.api/valid-time {}}}", tx.trim_end_matches('}'), instant(put.valid))
+        let (tx, valid, content) = (tx.trim_end_matches('}'), instant(put.valid), put.content_hash());
+        format!("{tx}, :xtdb.api/valid-time {valid}, :xtdb.api/content-hash #xtdb/id \"{content}\"}}")
     }
 
     fn history(&self, id: &str, count: usize, bounds: Range<Option<Timestamp>>, in_edn: bool) -> String {
@@ -236,10 +249,17 @@ impl Data {
         self.rows(puts)
     }
 
-    /// The versions after a transaction, from the newest on. XTDB walks to the valid time and no further.
-    fn newest(&mut self, id: &str, after: Option<usize>, end: Option<Timestamp>) -> String {
-        let puts = self.puts.iter().filter(|put| put.id == id && end.is_none_or(|end| put.valid > end));
-        let mut puts: Vec<&Put> = puts.collect();
+    /// The versions after a transaction, from the newest on that holds at a valid time after the first `count` transactions.
+    /// XTDB walks to the valid time and no further.
+    fn newest(
+        &mut self,
+        id: &str,
+        (valid, count): (Timestamp, usize),
+        after: Option<usize>,
+        end: Option<Timestamp>,
+    ) -> String {
+        let puts = self.puts.iter().filter(|put| put.id == id && put.valid <= valid && put.tx < count);
+        let mut puts: Vec<&Put> = puts.filter(|put| end.is_none_or(|end| put.valid > end)).collect();
         self.walked += puts.len();
         puts.retain(|put| after.is_none_or(|after| put.tx > after));
         puts.sort_by_key(|put| std::cmp::Reverse((put.valid, put.tx)));
@@ -249,7 +269,7 @@ impl Data {
     fn rows(&self, puts: Vec<&Put>) -> String {
         let row = |put: &Put| {
             let time = Timestamp::from_millis(self.transactions[put.tx].time.millis() / 1_000 * 1_000);
-            json!({ "txId": put.tx, "txTime": time, "doc": put.document })
+            json!({ "txId": put.tx, "txTime": time, "contentHash": put.content_hash(), "doc": put.document })
         };
         Value::from_iter(puts.into_iter().map(row)).to_string()
     }
@@ -264,18 +284,31 @@ impl Data {
         }))
     }
 
-    /// The few queries that a store has, told by what is in them.
-    /// The rows of a query; each has the name of the question at its end, where the query has one.
-    fn query(&self, edn: &str, end: Timestamp, count: usize) -> Value {
+    /// The rows of a query; each has the name of the question at its end, where the query has one. A query for the rows of
+    /// another one has a single row: them, and the name.
+    fn query(&self, edn: &str, end: Timestamp, count: usize, in_edn: bool) -> String {
         let mut rows = self.matches(edn, end, count);
         let args = strings(edn.split_once(":in-args").map_or("", |(_, args)| args));
-        if let Some(question) = args.last().filter(|_| edn.contains(" q] :where")) {
+        let question = args.last().filter(|_| edn.contains("name]"));
+        if edn.contains("[(q {") {
+            let rows = Some(rows).filter(|rows| rows != &json!([])).unwrap_or_default();
+            if !in_edn {
+                return json!([[rows, question]]).to_string();
+            }
+            let rows = rows.as_array().into_iter().flatten();
+            let rows: Vec<String> =
+                rows.map(|row| format!("[{} {}]", row[0], row[1].as_str().unwrap())).collect();
+            let rows = if rows.is_empty() { "nil".to_owned() } else { format!("({})", rows.join(" ")) };
+            return format!("([{rows} {}])", json!(question));
+        }
+        if let Some(question) = question {
             let rows = rows.as_array_mut().into_iter().flatten();
             rows.filter_map(Value::as_array_mut).for_each(|row| row.push(json!(question)));
         }
-        rows
+        rows.to_string()
     }
 
+    /// The few queries that a store has, told by what is in them.
     fn matches(&self, edn: &str, end: Timestamp, count: usize) -> Value {
         let args = strings(edn.split_once(":in-args").map_or("", |(_, args)| args));
         let mut ids: Vec<&str> = self.puts.iter().map(|put| put.id.as_str()).collect();
@@ -283,7 +316,12 @@ impl Data {
         ids.dedup();
         let all =
             ids.iter().filter_map(|id| self.at(id, end, count)).filter(|put| !put.document["type"].is_null());
-        let named = args.iter().filter_map(|id| self.at(id, end, count));
+        let holds = |place: usize, put: &&Put| {
+            !edn.contains("[[e vt]]")
+                || args.get(place + 1).and_then(|time| time.parse().ok()) >= Some(self.begun(put, count))
+        };
+        let named = args.iter().enumerate();
+        let named = named.filter_map(|(n, id)| self.at(id, end, count).filter(|put| holds(n, put)));
         if edn.contains("(pull h ") {
             let known = ids.iter().filter(|id| args.contains(&hash(id)));
             let documents = known.filter_map(|id| self.at(id, end, usize::MAX));
@@ -294,6 +332,9 @@ impl Data {
         }
         if edn.contains("(pull e ") {
             return Value::from_iter(named.map(|put| json!([put.id, put.document])));
+        }
+        if edn.contains(":find [e vt]") {
+            return Value::from_iter(named.map(|put| json!([put.id, instant(self.begun(put, count))])));
         }
         if edn.contains("[e :content_hash h]") {
             return Value::from_iter(named.map(|put| json!([put.id, put.document["content_hash"]])));
@@ -312,14 +353,16 @@ impl Data {
     }
 }
 
+impl Put {
+    fn content_hash(&self) -> String {
+        hash(&self.document.to_string())
+    }
+}
+
 /// XTDB's sentence about something that it does not have.
 fn missing(sentence: &str, in_edn: bool) -> String {
     let sentence = json!(sentence);
     if in_edn { format!("{{:error {sentence}}}") } else { json!({ "error": sentence }).to_string() }
-}
-
-fn hash(id: &str) -> String {
-    Digest::of(id.as_bytes()).to_string()[..40].to_owned()
 }
 
 fn instant(time: Timestamp) -> String {

@@ -135,7 +135,11 @@ async fn serve(
 
 /// The content type of a node's answer.
 fn kind(text: &str) -> &'static str {
-    if text.starts_with('{') && text.contains(":xtdb.api") { "application/edn" } else { "application/json" }
+    if (text.starts_with('{') && text.contains(":xtdb.api")) || text.starts_with("([") {
+        "application/edn"
+    } else {
+        "application/json"
+    }
 }
 
 /// The next request; what is read beyond it stays in `bytes`.

@@ -1,4 +1,6 @@
-//! The texts in what a node is asked.
+//! The texts in what a node is asked, and their hashes.
+
+use sha1::{Digest as _, Sha1};
 
 /// The strings of an EDN text.
 pub fn strings(text: &str) -> Vec<String> {
@@ -33,4 +35,16 @@ pub fn plain(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// XTDB's hash of an ID, or of another text.
+pub fn hash(text: &str) -> String {
+    let length = text.len();
+    let head = match length {
+        0..=127 => vec![105, length as u8],
+        128..=32_767 => vec![16, (length >> 8) as u8, length as u8],
+        _ => [&[13][..], &(length as u32).to_be_bytes()].concat(),
+    };
+    let frozen = [&head[..], text.as_bytes()].concat();
+    Sha1::digest(&frozen).iter().map(|byte| format!("{byte:02x}")).collect()
 }

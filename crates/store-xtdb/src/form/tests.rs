@@ -51,7 +51,7 @@ fn every_version_is_resolved_from_earlier_ones() {
     assert!((2..60).contains(&whole), "{whole} whole documents");
     let row = |(n, value): (usize, &Value)| {
         let tx = Tx { id: TxId(n as u64 + 1), time: at(n) };
-        (json!({ "doc": value }), Coordinates { valid_time: at(n), tx, is_deletion: false })
+        (json!({ "doc": value }), Coordinates { valid_time: at(n), tx, is_deletion: false, document: None })
     };
     let mut past = Past::new(sent.iter().enumerate().map(row).collect());
     for (n, value) in sent.iter().enumerate() {
@@ -84,7 +84,7 @@ fn erased_versions_of_one_transaction_stay_apart_and_a_repeated_one_does_not() {
     let put = |hashes: &[(&str, &str)]| {
         let row = |(n, (source_hash, before)): (usize, &(&str, &str))| {
             let tx = Tx { id: TxId(9), time: at(9) };
-            let place = Coordinates { valid_time: at(n), tx, is_deletion: false };
+            let place = Coordinates { valid_time: at(n), tx, is_deletion: false, document: None };
             (json!({ "doc": erased(source_hash, before) }), place)
         };
         let mut past = Past::new(hashes.iter().enumerate().map(row).collect());

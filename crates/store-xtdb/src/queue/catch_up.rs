@@ -39,7 +39,12 @@ impl Shared {
         let is_first = checked.is_none_or(|checked| checked.elapsed() >= RESTORED);
         let writer = self.writer();
         let own = (writer.name.as_str(), writer.run());
-        let mut changes = remote.changes_in(area, &since, own, is_first).await?;
+        let read = remote.changes_in(area, &since, own, is_first).await;
+        if read.is_err() {
+            // The next look is a first one again.
+            self.status().checked.remove(area);
+        }
+        let mut changes = read?;
         if !changes.is_continued {
             // If the node has only not read all of the log yet, the database is the same.
             if !self.is_older(&remote, TxId(since.tx)).await? {

@@ -121,7 +121,7 @@ impl Shared {
         ids.iter().filter(|id| !is_absent(id)).cloned().collect()
     }
 
-    async fn meet_some(&self, remote: &XtdbStore, mut ids: Vec<ObjectId>) -> Result<()> {
+    pub(super) async fn meet_some(&self, remote: &XtdbStore, mut ids: Vec<ObjectId>) -> Result<()> {
         while !ids.is_empty() {
             let way = InTransit::begin(self, ids.clone());
             let versions = remote.get_many(&ids, AsOf::default()).await?;

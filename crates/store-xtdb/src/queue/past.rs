@@ -120,6 +120,14 @@ impl Shared {
 
     async fn fetch_past(&self, id: &ObjectId) -> Result<()> {
         let remote = self.reachable().ok_or_else(|| self.unreachable())?;
+        if self.journal.outlines(std::slice::from_ref(id)).await?.iter().all(Option::is_none) {
+            // The latest version first: if the rest does not come, an old one must not count as the latest. Where several hold
+            // from its moment on, their order must stay.
+            let times = self.bounded(remote.valid_times(id)).await?;
+            if twice(&times).last() != times.last().copied() {
+                self.bounded(self.meet_some(&remote, vec![id.clone()])).await?;
+            }
+        }
         loop {
             let way = InTransit::begin(self, vec![id.clone()]);
             let there = self.bounded(remote.valid_times(id)).await?;
@@ -161,7 +169,7 @@ impl Shared {
         let mut ties = Ties::new();
         let mut before: Option<(Version, TxId)> = None;
         let mut alike: HashMap<Timestamp, Vec<Digest>> = HashMap::new();
-        while let Some((version, _)) = past.next()? {
+        while let Some((version, _)) = past.next().map_err(|error| remote.told(error))? {
             let hash = version.document.content_hash();
             let same = alike.entry(version.valid_time).or_default();
             same.push(hash);

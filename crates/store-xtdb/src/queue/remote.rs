@@ -18,7 +18,7 @@ use crate::parallel::in_parallel;
 use crate::resolve::Past;
 use crate::wire::document_length;
 use crate::write::Late;
-use context_store::{Result, Transaction, Version, Write};
+use context_store::{Result, StoreError, Transaction, Version, Write};
 
 impl XtdbStore {
     /// The hashes of the IDs of all objects. `None` if there are more than `most`.
@@ -83,6 +83,11 @@ impl XtdbStore {
     /// All versions of an object, oldest first.
     pub(super) async fn past(&self, id: &ObjectId) -> Result<Past> {
         self.open()?.past(id).await
+    }
+
+    /// The same error; it names the node if it is about damage.
+    pub(super) fn told(&self, error: StoreError) -> StoreError {
+        self.inner.nodes.told(error)
     }
 
     /// This writer's mark, as XTDB has it now.

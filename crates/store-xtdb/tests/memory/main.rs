@@ -14,4 +14,5 @@ mod node;
 mod past;
 mod path;
 mod schedules;
+mod versions;
 mod world;

@@ -84,7 +84,7 @@ async fn an_object_reported_while_it_is_asked_for_is_not_absent() {
     let (until, mut is_first) = (Arc::clone(&release), true);
     let id = file("/f", "").id().clone();
     gate.set(move |target, _, body| {
-        if is_first && target.contains("entity-tx") && body.contains(":error") {
+        if is_first && target.contains("query") && body.contains("([nil") {
             is_first = false;
             held.send(()).unwrap();
             return Act::Hold(Arc::clone(&until));

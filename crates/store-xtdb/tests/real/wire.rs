@@ -69,6 +69,8 @@ impl Server {
                 let endpoint = if line.contains("entity-tx") { "entity-tx" } else { "entity" };
                 let asked = asked.unwrap_or_default().replace("%3A", ":");
                 let body = body.replace("ASKED", &format!("{asked} {endpoint}"));
+                let name = request.split("question:").nth(1).and_then(|rest| rest.split('"').next());
+                let body = body.replace("NAMED", &format!("question:{}", name.unwrap_or_default()));
                 let answer = format!(
                     "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
                     body.len()
@@ -151,7 +153,8 @@ async fn gives_up_a_silent_server_in_time() {
 async fn the_recorded_answers_of_an_empty_node() {
     let missing =
         ("/_xtdb/entity-tx", r#"404 application/edn; charset=utf-8|{:error "a entity-tx not found"}"#);
-    let server = Server::start(&[STATUS, EMPTY, missing]).await;
+    let none = ("/_xtdb/query", r#"200 application/edn|([nil "NAMED"])"#);
+    let server = Server::start(&[STATUS, EMPTY, missing, none]).await;
     let store = server.connect().await.unwrap();
     assert_eq!(store.latest_tx().await.unwrap(), TxId(0));
     assert_eq!(store.get(&ObjectId::new("a"), AsOf::default()).await.unwrap(), None);
@@ -164,12 +167,17 @@ fn file() -> Document {
     Document::file(source, Some("text".into()), Some(Digest::of(b"text")))
 }
 
+/// The answer to a query for this document.
+fn found(document: &str) -> String {
+    format!("200 application/json;charset=utf-8|[[{:?},{document},\"NAMED\"]]", file().id().as_str())
+}
+
 #[tokio::test]
 async fn times_keep_their_milliseconds() {
-    let place = r#"200 application/edn; charset=utf-8|{:xt/id #xtdb/id "3b04b45ce9e265213408031fcbeaacd40dd8405b", :xtdb.api/content-hash #xtdb/id "a237eb97f025a74b06ae11a1c4a242950ed2e49a", :xtdb.api/valid-time #inst "2020-01-01T00:00:00.789-00:00", :xtdb.api/tx-time #inst "2026-11-21T09:06:09.940-00:00", :xtdb.api/tx-id 502}"#;
-    let document = format!("200 application/json;charset=utf-8|{}", serde_json::to_string(&file()).unwrap());
+    let place = r#"200 application/edn; charset=utf-8|{:xt/id #xtdb/id "5c958782a6e286cb6fa156a797fd4e19f043f88d", :xtdb.api/content-hash #xtdb/id "a237eb97f025a74b06ae11a1c4a242950ed2e49a", :xtdb.api/valid-time #inst "2020-01-01T00:00:00.789-00:00", :xtdb.api/tx-time #inst "2026-11-21T09:06:09.940-00:00", :xtdb.api/tx-id 502}"#;
+    let document = found(&serde_json::to_string(&file()).unwrap());
     let server =
-        Server::start(&[STATUS, LATEST, ("/_xtdb/entity-tx", place), ("/_xtdb/entity", document.as_str())])
+        Server::start(&[STATUS, LATEST, ("/_xtdb/entity-tx", place), ("/_xtdb/query", document.as_str())])
             .await;
     let store = server.connect().await.unwrap();
     assert_eq!(store.latest_tx().await.unwrap(), TxId(503));
@@ -178,8 +186,9 @@ async fn times_keep_their_milliseconds() {
     assert_eq!(version.tx_time.to_string(), "2026-11-21T09:06:09.940Z");
     assert_eq!(version.valid_time.to_string(), "2020-01-01T00:00:00.789Z");
     assert_eq!(version.tx_id, TxId(503));
+    // The document is asked for by the whole time.
     let asked = server.seen.lock().unwrap().last().unwrap().clone();
-    assert!(asked.contains("tx-id=502") && !asked.contains("tx-time="), "{asked}");
+    assert!(asked.contains("#inst \"2020-01-01T00:00:00.789Z\"") && !asked.contains("tx-time="), "{asked}");
 }
 
 #[tokio::test]
@@ -187,9 +196,9 @@ async fn does_not_return_a_document_changed_behind_its_hash() {
     let place = r#"200 application/edn|{:xtdb.api/valid-time #inst "2020-01-01T00:00:00.789-00:00", :xtdb.api/tx-time #inst "2026-11-21T09:06:09.940-00:00", :xtdb.api/tx-id 502}"#;
     let text = serde_json::to_string(&file()).unwrap().replace("\"text\",\"", "\"TEXT\",\"");
     let changed = text.replacen("\"content\":\"text\"", "\"content\":\"TEXT\"", 1);
-    let document = format!("200 application/json|{changed}");
+    let document = found(&changed);
     let server =
-        Server::start(&[STATUS, LATEST, ("/_xtdb/entity-tx", place), ("/_xtdb/entity", document.as_str())])
+        Server::start(&[STATUS, LATEST, ("/_xtdb/entity-tx", place), ("/_xtdb/query", document.as_str())])
             .await;
     let error = server.connect().await.unwrap().get(file().id(), AsOf::default()).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreCorrupt, "{error}");
