@@ -1,7 +1,7 @@
 //! Questions with a name, which their answers repeat.
 //!
 //! Most answers of XTDB do not tell the question: a document names its object and not its version, a history not even its
-//! object. A program in between may give the answer of a moment before, or the one to somebody else's question. A query can
+//! object. A program in between may give the answer of a moment before, or the one to another machine's question. A query can
 //! be given a random name that its rows must repeat. So whatever another endpoint has answered is confirmed by a query.
 
 use std::collections::{HashMap, HashSet};
@@ -17,7 +17,7 @@ use super::read::{IDS_A_QUERY, known, valid_at};
 use super::wire::{Coordinates, is_of};
 use context_store::{AsOf, Result};
 
-/// What a query finds, the variable or tuple that is one of the given values, and its clauses.
+/// The results of a query, the variable or tuple that is one of the given values, and its clauses.
 type Query<'a> = (&'a str, &'a str, &'a str);
 
 impl XtdbClient {

@@ -16,10 +16,10 @@ use context_store::{AsOf, Filter, KnownAt, Result, Store, StoreError, Transactio
 use context_store_xtdb::{XtdbOptions, XtdbStore};
 use serde_json::{Value, json};
 
-/// What the proxy makes of a question, or of its answer.
+/// The proxy's change of a question, or of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrong {
-    /// As of so many transactions ago.
+    /// As of this number of transactions ago.
     Older(usize),
     /// As of now, whatever point the question is about.
     Newer,
@@ -110,7 +110,7 @@ impl Wrong {
             }
             Self::Renamed => Some((200, answer.replace("second", "forged").replace("third", "forged"))),
             Self::Cut => Some((200, answer.chars().take(answer.chars().count() / 2).collect())),
-            // A list that names its question is whole, unless somebody rewrites it.
+            // A list that names its question is whole, unless a program rewrites it.
             Self::WithoutFirst | Self::WithoutLast if kind_of(target) == "query" => None,
             Self::WithoutFirst | Self::WithoutLast => {
                 let mut list: Vec<Value> =
@@ -151,7 +151,7 @@ fn joint(target: &str) -> &'static str {
     if without(target, &["tx-id", "tx-time"]).contains('?') { "&" } else { "?" }
 }
 
-/// What is in the database: a file and a chat of three versions each, and another file.
+/// The contents of the database: a file and a chat of three versions each, and another file.
 struct Library {
     node: Arc<Node>,
     port: Port,
@@ -241,7 +241,7 @@ async fn every_way_of_reading_notices_the_answer_about_another_version() {
         let wanted = library.read(way, &*truth).await.unwrap().unwrap();
         for wrong in WRONG {
             for questions in QUESTIONS {
-                // What the log lacks, nothing else tells.
+                // Nothing else tells of an entry that the log lacks.
                 if matches!(questions, "tx-log" | "all") && way == 12 && wrong != Wrong::Cut {
                     continue;
                 }
@@ -271,7 +271,7 @@ async fn every_way_of_reading_notices_the_answer_about_another_version() {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// The same for a machine with a journal, which goes on: no change is lost, doubled or false, whichever of its questions had such
+/// The same for a machine with a journal, which continues: no change is lost, doubled or false, whichever of its questions had such
 /// an answer, once or always.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_journal_loses_and_invents_nothing_by_the_answer_about_another_version() {
