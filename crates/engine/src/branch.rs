@@ -68,7 +68,7 @@ impl Engine {
         let before = beginning_of(&now.document, messages)?;
         let rolls = rolls_of(Chat::of(&before), &now.document, &state.request.rolled);
         let chat = adopt(inner.client.session_id(), &before, &[&now.document], &rolls)?;
-        let keep = |_: &mut Session, work: &mut Work| {
+        let keep = |_: &Session, work: &mut Work| {
             work.documents.push(chat.clone());
             work.turns = Some(Chat::of(&chat).len());
             Ok(())
@@ -108,7 +108,7 @@ impl Engine {
         let new: HashSet<ObjectId> = sets.index().difference(state.session.sets.index()).cloned().collect();
         refresh::learn(&inner.client, &mut state.session, new.iter().cloned()).await?;
         let displays = point.field("display_paths").and_then(Value::as_object);
-        let restore = |session: &mut Session, work: &mut Work| {
+        let restore = |session: &Session, work: &mut Work| {
             work.documents.push(chat.clone());
             work.turns = Some(Chat::of(&chat).len());
             // The answer to the last write may be lost: then the stored sets differ from those in memory.

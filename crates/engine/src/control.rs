@@ -93,7 +93,7 @@ impl Engine {
             Ok(shown) => shown,
             Err((code, message)) => return Ok(refuse(id, code, message)),
         };
-        let activate = |session: &mut Session, work: &mut Work| {
+        let activate = |session: &Session, work: &mut Work| {
             session.activate(&id, work);
             Ok(())
         };
@@ -169,7 +169,7 @@ impl Engine {
         &self,
         name: &str,
         apply: impl Fn(
-            &mut Session,
+            &Session,
             &ObjectId,
             &mut Work,
         ) -> std::result::Result<&'static str, (ErrorCode, &'static str)>
@@ -181,7 +181,7 @@ impl Engine {
             Ok(id) => id,
             Err(refusal) => return Ok(refusal),
         };
-        let decide = |session: &mut Session, work: &mut Work| Ok(apply(session, &id, work));
+        let decide = |session: &Session, work: &mut Work| Ok(apply(session, &id, work));
         Ok(match self.inner.commit(&mut state, Fsync::Now, decide).await? {
             Ok(outcome) => done(id, name, outcome, None),
             Err((code, why)) => {

@@ -264,7 +264,7 @@ impl Inner {
         &self,
         state: &mut State,
         fsync: Fsync,
-        decide: impl FnMut(&mut Session, &mut Work) -> Result<T> + Send,
+        decide: impl FnMut(&Session, &mut Work) -> Result<T> + Send,
     ) -> Result<T> {
         let outcome = commit::commit(&self.client, &mut state.session, fsync, decide).await;
         self.apply(state);

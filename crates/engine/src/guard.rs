@@ -86,7 +86,7 @@ impl Engine {
                     Evidence::Points { lines, at: answer.object.clone() }
                 }
             };
-            let renew = |session: &mut Session, work: &mut Work| {
+            let renew = |session: &Session, work: &mut Work| {
                 session.activate(&answer.object, work);
                 Ok(())
             };

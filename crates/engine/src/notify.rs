@@ -60,7 +60,7 @@ impl Inner {
             let is_current = |notice: &FileNotice| state.session.hash_of(&notice.file) == notice.hash;
             let telling = Telling::of(due, &state.pending, is_current, &self.client.options.sentences);
             let told = &telling.notices;
-            let note = |session: &mut Session, work: &mut Work| {
+            let note = |session: &Session, work: &mut Work| {
                 if told.iter().any(|notice| session.hash_of(&notice.file) != notice.hash) {
                     return Ok(false);
                 }

@@ -158,7 +158,7 @@ impl Inner {
         let own = state.session.catalog.get(&old).and_then(|meta| meta.file());
         let own = own.map(|source| self.client.paths.display(source));
         let path = Arc::clone(&way.path);
-        let rename = |session: &mut Session, work: &mut Work| {
+        let rename = |session: &Session, work: &mut Work| {
             if let Some(own) = own.as_deref().filter(|_| session.catalog.display(&old) == Some(&*path)) {
                 work.show_as(session, &old, own);
             }

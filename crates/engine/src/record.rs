@@ -76,7 +76,7 @@ impl Engine {
     pub async fn set_system_prompt(&self, text: &str) -> Result<()> {
         let mut state = self.inner.lock().await?;
         let session = self.inner.client.session_id();
-        let add = |_: &mut Session, work: &mut Work| {
+        let add = |_: &Session, work: &mut Work| {
             work.documents.push(Document::system_prompt(session, text));
             Ok(())
         };
@@ -119,7 +119,7 @@ impl Inner {
         state.compared = 0;
         let window = self.client.options.window;
         let is_user = message.get("role").and_then(Value::as_str) == Some("user");
-        let add = |session: &mut Session, work: &mut Work| {
+        let add = |session: &Session, work: &mut Work| {
             work.chat.message(message)?;
             if is_user {
                 session.collapse(window, work.chat.current_turn(), work);
@@ -133,7 +133,7 @@ impl Inner {
     /// the call's result and the end of its turn.
     pub(crate) async fn rejoin(&self, state: &mut State, id: &ObjectId) -> Result<()> {
         let window = self.client.options.window;
-        let join = |session: &mut Session, work: &mut Work| {
+        let join = |session: &Session, work: &mut Work| {
             session.join_turn(id, window, work);
             Ok(())
         };
@@ -307,7 +307,7 @@ impl Intent for Recording<'_> {
     fn decide(
         &mut self,
         client: &Client,
-        session: &mut Session,
+        session: &Session,
         work: &mut Work,
     ) -> Result<std::result::Result<(), Dependent>> {
         for job in &mut *self.jobs {
@@ -329,7 +329,7 @@ impl Intent for Recording<'_> {
 /// Adds a tool call to a transaction under construction, with its observed files and its effect on the sets.
 fn add_toolcall(
     client: &Client,
-    session: &mut Session,
+    session: &Session,
     input: &Toolcall,
     observed: &Observed,
     CallObject { id, is_new }: &CallObject,
@@ -347,13 +347,11 @@ fn add_toolcall(
         let evidence = observed.evidence.as_ref().map(Evidence::to_value);
         let outcome = observed.outcome.as_deref();
         let document = Document::toolcall_with(id.clone(), &client.chat_id, call, evidence, outcome);
-        // The window also decides about this call, so the catalog must know it before it is saved.
         if let Some(meta) = Meta::from_document(&document, session.seen) {
-            session.catalog.put(id, meta);
+            work.ahead.insert(id.clone(), meta);
         }
         work.documents.push(document);
-        work.ahead.push(id.clone());
-    } else if session.sets.index().contains(id) {
+    } else if session.sets.after(&work.change).is_indexed(id) {
         return;
     }
     if input.parent.is_some() {

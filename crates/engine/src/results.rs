@@ -190,7 +190,7 @@ impl Inner {
     async fn repeat_control(&self, state: &mut State, tool: &str, args: &Map<String, Value>) -> Result<()> {
         let Some(id) = named_object(&state.session, "activate", args) else { return Ok(()) };
         let drops = args.get("drop").and_then(Value::as_bool).unwrap_or_default();
-        let control = |session: &mut Session, work: &mut Work| {
+        let control = |session: &Session, work: &mut Work| {
             let change = &mut work.change;
             match tool {
                 "activate" => session.activate(&id, work),

@@ -165,7 +165,7 @@ impl Inner {
     }
 
     async fn note_roll(&self, state: &mut State, fsync: Fsync, entry: RollEntry) -> Result<()> {
-        let note = |session: &mut Session, work: &mut Work| {
+        let note = |session: &Session, work: &mut Work| {
             work.chat.roll(&entry);
             // An active object that a user has restored is kept whole, like one that the model activates, even by a later
             // process.

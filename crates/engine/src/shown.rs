@@ -246,7 +246,7 @@ impl Inner {
         if entries.is_empty() {
             return;
         }
-        let add = |_: &mut Session, work: &mut Work| Ok(work.chat.evidence(&entries));
+        let add = |_: &Session, work: &mut Work| Ok(work.chat.evidence(&entries));
         match self.commit(state, Fsync::WithSettle, add).await {
             Ok(true) => self.records().archive.kept(entries.len()),
             Ok(false) => {}

@@ -1,8 +1,10 @@
 //! A session's sets and their invariants.
 //!
 //! Architecture invariant: after every operation `active_set` is within `metadata_pool`, which is within
-//! `session_index`, and the index never shrinks. The operations collect what changed in a [`SetsChange`]: a
-//! [`Patch`] of the session document to save, and the way back if saving fails.
+//! `session_index`, and the index never shrinks. The operations change nothing: they collect what is to change in a
+//! [`SetsChange`], which is a [`Patch`] of the session document to save, and applied once it is saved.
+
+use std::collections::BTreeSet;
 
 use indexmap::IndexSet;
 use serde_json::{Map, Value, json};
@@ -17,19 +19,16 @@ const POOL: &str = "metadata_pool";
 const ACTIVE: &str = "active_set";
 const PINNED: &str = "pinned_set";
 
-/// The changes that operations made to the sets.
+/// The changes that operations make to the sets. The sets stay as they are until [`Sets::apply`], so a change that can't be
+/// saved is dropped. Operations see what earlier ones of the same change have done.
 #[derive(Clone, Debug, Default)]
 pub struct SetsChange {
     patch: Patch,
-    undo: Vec<Undo>,
     touched: Vec<ObjectId>,
-}
-
-#[derive(Clone, Debug)]
-enum Undo {
-    Inserted(&'static str),
-    Removed(&'static str, usize, ObjectId),
-    Replaced(&'static str, IndexSet<ObjectId>),
+    index: SetChange,
+    pool: SetChange,
+    active: SetChange,
+    pinned: SetChange,
 }
 
 impl SetsChange {
@@ -38,38 +37,121 @@ impl SetsChange {
         &self.patch
     }
 
-    /// The objects whose place in a set has changed, in order; an object may occur several times.
+    /// The objects whose place in a set changes, in order; an object may occur several times.
     pub fn touched(&self) -> &[ObjectId] {
         &self.touched
     }
 
-    /// True if nothing changed.
+    /// True if nothing changes.
     pub fn is_empty(&self) -> bool {
         self.patch.is_empty()
     }
 
-    fn insert(&mut self, set: &mut IndexSet<ObjectId>, name: &'static str, id: &ObjectId) {
-        if set.insert(id.clone()) {
+    fn insert(&mut self, set: &IndexSet<ObjectId>, name: &'static str, id: &ObjectId) {
+        if self.named(name).insert(set, id) {
             self.patch.append(&[name], json!(id));
-            self.undo.push(Undo::Inserted(name));
             self.touched.push(id.clone());
         }
     }
 
-    fn remove(&mut self, set: &mut IndexSet<ObjectId>, name: &'static str, id: &ObjectId) -> bool {
-        let Some((place, id)) = set.shift_remove_full(id) else { return false };
+    fn remove(&mut self, set: &IndexSet<ObjectId>, name: &'static str, id: &ObjectId) -> bool {
+        let Some(place) = self.named(name).remove(set, id) else { return false };
         self.patch.remove(&[name], place);
         self.touched.push(id.clone());
-        self.undo.push(Undo::Removed(name, place, id));
         true
     }
 
-    fn replace(&mut self, set: &mut IndexSet<ObjectId>, name: &'static str, new: &IndexSet<ObjectId>) {
-        if !set.iter().eq(new.iter()) {
+    fn replace(&mut self, set: &IndexSet<ObjectId>, name: &'static str, new: &IndexSet<ObjectId>) {
+        let now: IndexSet<ObjectId> = self.named(name).iter(set).cloned().collect();
+        if !now.iter().eq(new.iter()) {
             self.patch.set(&[name], json!(new));
-            self.touched.extend(set.symmetric_difference(new).cloned());
-            self.undo.push(Undo::Replaced(name, std::mem::replace(set, new.clone())));
+            self.touched.extend(now.symmetric_difference(new).cloned());
+            *self.named(name) = SetChange { replaced: Some(new.clone()), ..SetChange::default() };
         }
+    }
+
+    fn named(&mut self, name: &'static str) -> &mut SetChange {
+        match name {
+            INDEX => &mut self.index,
+            POOL => &mut self.pool,
+            ACTIVE => &mut self.active,
+            _ => &mut self.pinned,
+        }
+    }
+}
+
+/// The change of one set.
+#[derive(Clone, Debug, Default)]
+struct SetChange {
+    /// The set that takes its place.
+    replaced: Option<IndexSet<ObjectId>>,
+    /// The places of those that leave.
+    left: BTreeSet<usize>,
+    /// Those that enter, behind the others.
+    entered: IndexSet<ObjectId>,
+}
+
+impl SetChange {
+    fn base<'a>(&'a self, set: &'a IndexSet<ObjectId>) -> &'a IndexSet<ObjectId> {
+        self.replaced.as_ref().unwrap_or(set)
+    }
+
+    fn contains(&self, set: &IndexSet<ObjectId>, id: &ObjectId) -> bool {
+        let place = self.base(set).get_index_of(id);
+        self.entered.contains(id) || place.is_some_and(|place| !self.left.contains(&place))
+    }
+
+    fn iter<'a>(&'a self, set: &'a IndexSet<ObjectId>) -> impl DoubleEndedIterator<Item = &'a ObjectId> {
+        let stays = self.base(set).iter().enumerate().filter(|(place, _)| !self.left.contains(place));
+        stays.map(|(_, id)| id).chain(&self.entered)
+    }
+
+    fn insert(&mut self, set: &IndexSet<ObjectId>, id: &ObjectId) -> bool {
+        !self.contains(set, id) && self.entered.insert(id.clone())
+    }
+
+    /// Returns the place that it had.
+    fn remove(&mut self, set: &IndexSet<ObjectId>, id: &ObjectId) -> Option<usize> {
+        if let Some((place, _)) = self.entered.shift_remove_full(id) {
+            return Some(self.base(set).len() - self.left.len() + place);
+        }
+        let place = self.base(set).get_index_of(id)?;
+        let before = self.left.range(..place).count();
+        self.left.insert(place).then(|| place - before)
+    }
+
+    fn apply(self, set: &mut IndexSet<ObjectId>) {
+        if let Some(new) = self.replaced {
+            *set = new;
+        }
+        for place in self.left.into_iter().rev() {
+            set.shift_remove_index(place);
+        }
+        set.extend(self.entered);
+    }
+}
+
+/// The sets as a change will leave them.
+#[derive(Clone, Copy)]
+pub struct SetsAfter<'a> {
+    sets: &'a Sets,
+    change: &'a SetsChange,
+}
+
+impl<'a> SetsAfter<'a> {
+    /// True for an object of the index.
+    pub fn is_indexed(&self, id: &ObjectId) -> bool {
+        self.change.index.contains(&self.sets.index, id)
+    }
+
+    /// True for an object that is exempt from auto-collapse.
+    pub fn is_pinned(&self, id: &ObjectId) -> bool {
+        self.change.pinned.contains(&self.sets.pinned, id)
+    }
+
+    /// The active objects, in the order in which they entered.
+    pub fn active(&self) -> impl DoubleEndedIterator<Item = &'a ObjectId> + use<'a> {
+        self.change.active.iter(&self.sets.active)
     }
 }
 
@@ -104,85 +186,74 @@ impl Sets {
     }
 
     /// Adds an ID to the index (encountered; "indexed only").
-    pub fn encounter(&mut self, id: &ObjectId, change: &mut SetsChange) {
-        change.insert(&mut self.index, INDEX, id);
+    pub fn encounter(&self, id: &ObjectId, change: &mut SetsChange) {
+        change.insert(&self.index, INDEX, id);
     }
 
     /// Adds an ID to the metadata pool, and to the index if it is new.
-    pub fn promote(&mut self, id: &ObjectId, change: &mut SetsChange) {
+    pub fn promote(&self, id: &ObjectId, change: &mut SetsChange) {
         self.encounter(id, change);
-        change.insert(&mut self.pool, POOL, id);
+        change.insert(&self.pool, POOL, id);
     }
 
     /// Removes an ID from the metadata pool, and so from the active set; the index keeps it.
-    pub fn demote(&mut self, id: &ObjectId, change: &mut SetsChange) {
+    pub fn demote(&self, id: &ObjectId, change: &mut SetsChange) {
         self.deactivate(id, change);
-        change.remove(&mut self.pool, POOL, id);
+        change.remove(&self.pool, POOL, id);
     }
 
     /// Adds an ID to the active set; one that is only indexed is promoted first. One that is
     /// active already moves to the end, as the most recently activated.
-    pub fn activate(&mut self, id: &ObjectId, change: &mut SetsChange) {
+    pub fn activate(&self, id: &ObjectId, change: &mut SetsChange) {
         self.promote(id, change);
-        if self.active.last() != Some(id) {
-            change.remove(&mut self.active, ACTIVE, id);
-            change.insert(&mut self.active, ACTIVE, id);
+        if self.after(change).active().next_back() != Some(id) {
+            change.remove(&self.active, ACTIVE, id);
+            change.insert(&self.active, ACTIVE, id);
         }
     }
 
     /// Removes an ID from the active set; it stays in the pool. Returns true if it was active.
-    pub fn deactivate(&mut self, id: &ObjectId, change: &mut SetsChange) -> bool {
-        change.remove(&mut self.active, ACTIVE, id)
+    pub fn deactivate(&self, id: &ObjectId, change: &mut SetsChange) -> bool {
+        change.remove(&self.active, ACTIVE, id)
     }
 
     /// Exempts an ID from auto-collapse; it enters the index if it is new.
-    pub fn pin(&mut self, id: &ObjectId, change: &mut SetsChange) {
+    pub fn pin(&self, id: &ObjectId, change: &mut SetsChange) {
         self.encounter(id, change);
-        change.insert(&mut self.pinned, PINNED, id);
+        change.insert(&self.pinned, PINNED, id);
     }
 
     /// Removes a pin. Returns true if it was pinned.
-    pub fn unpin(&mut self, id: &ObjectId, change: &mut SetsChange) -> bool {
-        change.remove(&mut self.pinned, PINNED, id)
+    pub fn unpin(&self, id: &ObjectId, change: &mut SetsChange) -> bool {
+        change.remove(&self.pinned, PINNED, id)
     }
 
     /// Takes over pool, active and pinned of another point of the session (a branch change); the index
     /// becomes the union, because it never shrinks.
-    pub fn restore(&mut self, point: &Self, change: &mut SetsChange) {
+    pub fn restore(&self, point: &Self, change: &mut SetsChange) {
         for id in &point.index {
             self.encounter(id, change);
         }
         for (mine, theirs, name) in [
-            (&mut self.pool, &point.pool, POOL),
-            (&mut self.active, &point.active, ACTIVE),
-            (&mut self.pinned, &point.pinned, PINNED),
+            (&self.pool, &point.pool, POOL),
+            (&self.active, &point.active, ACTIVE),
+            (&self.pinned, &point.pinned, PINNED),
         ] {
             change.replace(mine, name, theirs);
         }
     }
 
-    /// Undoes a change that could not be saved. It must be the latest one.
-    pub fn undo(&mut self, change: SetsChange) {
-        for step in change.undo.into_iter().rev() {
-            match step {
-                Undo::Inserted(name) => {
-                    self.named(name).pop();
-                }
-                Undo::Removed(name, place, id) => {
-                    self.named(name).shift_insert(place, id);
-                }
-                Undo::Replaced(name, before) => *self.named(name) = before,
-            }
-        }
+    /// The sets as a change will leave them.
+    pub fn after<'a>(&'a self, change: &'a SetsChange) -> SetsAfter<'a> {
+        SetsAfter { sets: self, change }
     }
 
-    fn named(&mut self, name: &'static str) -> &mut IndexSet<ObjectId> {
-        match name {
-            INDEX => &mut self.index,
-            POOL => &mut self.pool,
-            ACTIVE => &mut self.active,
-            _ => &mut self.pinned,
-        }
+    /// Makes a change that has been saved. It must have been made from these sets.
+    pub fn apply(&mut self, change: SetsChange) {
+        change.index.apply(&mut self.index);
+        change.pool.apply(&mut self.pool);
+        change.active.apply(&mut self.active);
+        change.pinned.apply(&mut self.pinned);
     }
 
     /// The session wrapper object with these sets.

@@ -1,5 +1,5 @@
-//! A session's sets: the invariants after any sequence of operations, taking back, and the equality of the patch chain with the
-//! whole document.
+//! A session's sets: the invariants after any sequence of operations, several operations in one change, and the equality of the
+//! patch chain with the whole document.
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod long;
@@ -48,23 +48,32 @@ fn session() -> SessionId {
     SessionId::new("s").unwrap()
 }
 
-fn apply(sets: &mut Sets, step: &Step, past: &[Sets], change: &mut SetsChange) {
+/// Adds a step to a change.
+fn add(sets: &Sets, step: &Step, past: &[Sets], change: &mut SetsChange) {
     match step {
         Step::Encounter(n) => sets.encounter(&id(*n), change),
         Step::Promote(n) => sets.promote(&id(*n), change),
         Step::Demote(n) => sets.demote(&id(*n), change),
         Step::Activate(n) => sets.activate(&id(*n), change),
         Step::Deactivate(n) => {
-            let was = sets.active().contains(&id(*n));
+            let was = sets.after(change).active().any(|one| *one == id(*n));
             assert_eq!(sets.deactivate(&id(*n), change), was);
         }
         Step::Pin(n) => sets.pin(&id(*n), change),
         Step::Unpin(n) => {
-            let was = sets.pinned().contains(&id(*n));
+            let was = sets.after(change).is_pinned(&id(*n));
             assert_eq!(sets.unpin(&id(*n), change), was);
         }
         Step::Restore(n) => sets.restore(&past[n % past.len()], change),
     }
+}
+
+/// Makes one step.
+fn apply(sets: &mut Sets, step: &Step, past: &[Sets]) -> SetsChange {
+    let mut change = SetsChange::default();
+    add(sets, step, past, &mut change);
+    sets.apply(change.clone());
+    change
 }
 
 /// Checks the meaning of each operation for the object that it names, as the specification has it.
@@ -102,8 +111,7 @@ proptest! {
         let mut past = vec![sets.clone()];
         for step in &steps {
             let before = sets.clone();
-            let mut change = SetsChange::default();
-            apply(&mut sets, step, &past, &mut change);
+            let change = apply(&mut sets, step, &past);
             check_meaning(&sets, step, &before, &past);
             prop_assert!(sets.holds());
             prop_assert!(sets.active().is_subset(sets.pool()) && sets.pool().is_subset(sets.index()));
@@ -119,23 +127,30 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(long::cases(2_000)))]
 
     #[test]
-    fn unsaved_change_can_be_taken_back(
+    fn steps_of_one_change_do_what_they_do_one_by_one(
         steps in prop::collection::vec(step(), 1..30),
-        lost in prop::collection::vec(step(), 1..20),
+        together in prop::collection::vec(step(), 1..20),
     ) {
         let mut sets = Sets::default();
         let mut past = vec![sets.clone()];
         for step in &steps {
-            apply(&mut sets, step, &past, &mut SetsChange::default());
+            apply(&mut sets, step, &past);
             past.push(sets.clone());
         }
-        let before = sets.clone();
+        let mut single = sets.clone();
         let mut change = SetsChange::default();
-        for step in &lost {
-            apply(&mut sets, step, &past, &mut change);
+        for step in &together {
+            apply(&mut single, step, &past);
+            add(&sets, step, &past, &mut change);
+            let after = sets.after(&change);
+            prop_assert!(after.active().eq(single.active()));
+            for id in (0..8).map(id) {
+                let expected = (single.index().contains(&id), single.pinned().contains(&id));
+                prop_assert_eq!((after.is_indexed(&id), after.is_pinned(&id)), expected);
+            }
         }
-        sets.undo(change);
-        prop_assert!(sets_are_same(&sets, &before));
+        sets.apply(change);
+        prop_assert!(sets_are_same(&sets, &single));
     }
 
     #[test]
@@ -147,10 +162,11 @@ proptest! {
         for batch in &batches {
             let mut change = SetsChange::default();
             for step in batch {
-                apply(&mut sets, step, &past, &mut change);
+                add(&sets, step, &past, &mut change);
             }
-            past.push(sets.clone());
             patches.push(change.patch().clone());
+            sets.apply(change);
+            past.push(sets.clone());
         }
         let patched = patch::apply(base, &patches).unwrap();
         prop_assert_eq!(&patched, &sets.document(&session()));
@@ -163,8 +179,7 @@ proptest! {
         let mut past = vec![sets.clone()];
         for step in &steps {
             let before = sets.clone();
-            let mut change = SetsChange::default();
-            apply(&mut sets, step, &past, &mut change);
+            let change = apply(&mut sets, step, &past);
             for n in 0..8 {
                 let id = id(n);
                 let place = |s: &Sets| [s.index(), s.pool(), s.active(), s.pinned()].map(|set| set.contains(&id));
@@ -211,7 +226,7 @@ fn another_type_of_document_is_no_session() {
 #[test]
 fn a_session_document_holds_ids_and_references_only() {
     let mut sets = Sets::default();
-    sets.activate(&id(1), &mut SetsChange::default());
+    apply(&mut sets, &Step::Activate(1), &[]);
     let document = sets.document(&session());
     let mut names: Vec<&str> = document.payload().keys().map(String::as_str).collect();
     names.sort_unstable();

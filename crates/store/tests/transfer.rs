@@ -44,6 +44,7 @@ async fn filled() -> Arc<MemoryStore> {
     let mut change = SetsChange::default();
     sets.activate(file("/a", None).id(), &mut change);
     sets.promote(foreign.id(), &mut change);
+    sets.apply(change);
     write(&*store, vec![Write::put(file("/a", Some("1"))), Write::put(foreign)]).await;
     write(&*store, vec![Write::put(Document::chat(&session()))]).await;
     for n in 1..=150 {

@@ -203,14 +203,14 @@ fn nearest_directory(path: &Utf8Path) -> Option<&Utf8Path> {
 /// store's version of the file.
 pub(crate) fn prepare(
     client: &Client,
-    session: &mut Session,
+    session: &Session,
     one: &ObservedFile,
     entry: FileEntry,
     work: &mut Work,
 ) -> IndexResult {
     let (id, observation) = (one.id.clone(), one.state.observation());
     let reason = one.state.reason().map(str::to_owned);
-    if entry == FileEntry::Tracked && !session.sets.index().contains(&id) {
+    if entry == FileEntry::Tracked && !session.sets.after(&work.change).is_indexed(&id) {
         return IndexResult { id, action: Action::Unchanged, reason };
     }
     let latest = session.catalog.get(&id);
@@ -332,10 +332,10 @@ mod tests {
         let (mut session, mut work) = (Session::default(), Work::default());
         session.meet(&stored.id, Meta::from_document(&document, TxId(1)).unwrap());
         let one = seen(state(now, if brings_text { 20 } else { 0 }), Some(TxId(2)));
-        let result = prepare(&file_reader.client, &mut session, &one, FileEntry::Read, &mut work);
+        let result = prepare(&file_reader.client, &session, &one, FileEntry::Read, &mut work);
         assert_eq!(result.action, action);
         assert_eq!(work.documents.has(&one.id), action == Action::Updated);
-        assert!(session.sets.active().contains(&one.id));
+        assert!(session.sets.after(&work.change).active().any(|id| *id == one.id));
     }
 
     /// A caller who supplied a content has seen it; a look at the name alone cannot have seen a later one.
@@ -349,8 +349,8 @@ mod tests {
             (seen(state(), Some(TxId(1))), true),
             (ObservedFile::discovered(place), true),
         ] {
-            let (mut session, mut work) = (Session::default(), Work::default());
-            let result = prepare(&file_reader.client, &mut session, &one, FileEntry::Read, &mut work);
+            let (session, mut work) = (Session::default(), Work::default());
+            let result = prepare(&file_reader.client, &session, &one, FileEntry::Read, &mut work);
             assert_eq!(result.action, Action::Created);
             assert_eq!(work.expected.contains_key(&one.id), is_checked);
         }

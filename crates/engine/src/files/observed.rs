@@ -120,7 +120,7 @@ impl FileReader {
 
 impl Observed {
     /// Adds the observed files to a transaction in the making, as [`prepare`] does. Returns the objects of the files.
-    pub(crate) fn add(&self, client: &Client, session: &mut Session, work: &mut Work) -> Vec<ObjectId> {
+    pub(crate) fn add(&self, client: &Client, session: &Session, work: &mut Work) -> Vec<ObjectId> {
         let mut ids = Vec::with_capacity(self.files.len());
         for (seen, entry) in &self.files {
             let result = prepare(client, session, seen, *entry, work);

@@ -186,13 +186,6 @@ impl Catalog {
         Arc::clone(&self.names)
     }
 
-    /// Forgets an object that was never written. Its handle stays reserved for it.
-    pub(crate) fn forget(&mut self, id: &ObjectId) {
-        self.changes += 1;
-        self.metas.remove(id);
-        self.names.forget(id);
-    }
-
     /// Drops the recorded outcome of a call, because the text that the outcome quotes was removed from the output.
     pub(crate) fn clear_outcome(&mut self, id: &ObjectId) {
         if let Some(Meta { kind: MetaKind::Toolcall { outcome, .. }, .. }) = self.metas.get_mut(id) {
@@ -274,11 +267,6 @@ impl Names {
         known.ids.insert(id.clone());
     }
 
-    /// Forgets the full ID of an object that was never written. Its handle stays reserved for it.
-    pub(crate) fn forget(&self, id: &ObjectId) {
-        self.write().ids.remove(id);
-    }
-
     /// True if a handle is taken.
     pub(crate) fn has_handle(&self, handle: &str) -> bool {
         self.read().by_handle.contains_key(handle)
@@ -325,10 +313,9 @@ mod tests {
         assert_eq!(Some(&catalog.changes()), numbers.last(), "it looks the same");
         let handle = catalog.handle(&id).unwrap().to_owned();
         assert_eq!(catalog.find(&handle), Some(id.clone()));
-        catalog.forget(&id);
+        catalog.put(&id, Meta { is_null: true, ..catalog.get(&id).unwrap().clone() });
         numbers.push(catalog.changes());
         assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
-        assert_eq!((catalog.get(&id), catalog.find(id.as_str())), (None, None));
         assert_eq!(catalog.handle_of(&id), handle, "it stays reserved");
     }
 
@@ -343,18 +330,6 @@ mod tests {
         let meta = Meta::from_document(&file("/a", Some("text")), TxId(1)).unwrap();
         assert_eq!(meta.text_units(), 4);
         assert_eq!(Meta { is_null: true, ..meta }.text_units(), 0);
-    }
-
-    #[test]
-    fn forgotten_object_is_found_again_once_it_returns() {
-        let document = file("/a", None);
-        let (id, meta) = (document.id().clone(), Meta::from_document(&document, TxId(1)).unwrap());
-        let mut catalog = Catalog::default();
-        catalog.put(&id, meta.clone());
-        catalog.forget(&id);
-        assert_eq!(catalog.find(id.as_str()), None);
-        catalog.put(&id, meta);
-        assert_eq!(catalog.find(id.as_str()), Some(id));
     }
 
     #[test]

@@ -31,14 +31,14 @@ pub(crate) trait Intent: Send {
     /// Asks the store and the disk for the facts that the decision depends on. Changes only known state.
     fn ask(&mut self, client: &Client, session: &mut Session) -> impl Future<Output = Result<()>> + Send;
 
-    /// Decides, and changes session and transaction together.
+    /// Decides what the transaction writes. The session changes once that is saved.
     ///
     /// # Errors
-    /// Whatever prevents the change; the state is then as before.
+    /// Whatever prevents the change.
     fn decide(
         &mut self,
         client: &Client,
-        session: &mut Session,
+        session: &Session,
         work: &mut Work,
     ) -> Result<std::result::Result<Self::Outcome, Self::Refusal>>;
 }
@@ -53,7 +53,7 @@ struct Plain<F>(F);
 
 impl<F, T> Intent for Plain<F>
 where
-    F: FnMut(&mut Session, &mut Work) -> Result<T> + Send,
+    F: FnMut(&Session, &mut Work) -> Result<T> + Send,
     T: Send,
 {
     type Outcome = T;
@@ -66,7 +66,7 @@ where
     fn decide(
         &mut self,
         _: &Client,
-        session: &mut Session,
+        session: &Session,
         work: &mut Work,
     ) -> Result<std::result::Result<T, Infallible>> {
         (self.0)(session, work).map(Ok)
@@ -82,7 +82,7 @@ pub(crate) async fn commit<T: Send>(
     client: &Client,
     session: &mut Session,
     fsync: Fsync,
-    decide: impl FnMut(&mut Session, &mut Work) -> Result<T> + Send,
+    decide: impl FnMut(&Session, &mut Work) -> Result<T> + Send,
 ) -> Result<T> {
     match transact(client, session, fsync, &mut Plain(decide)).await? {
         Ok((outcome, _)) => Ok(outcome),
@@ -105,16 +105,9 @@ pub(crate) async fn transact<I: Intent>(
     loop {
         intent.ask(client, session).await?;
         let mut work = Work { chat: ChatPatch::new(session.turns), ..Work::default() };
-        let outcome = match intent.decide(client, session, &mut work) {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(refusal)) => {
-                session.take_back(work);
-                return Ok(Err(refusal));
-            }
-            Err(error) => {
-                session.take_back(work);
-                return Err(error);
-            }
+        let outcome = match intent.decide(client, session, &mut work)? {
+            Ok(outcome) => outcome,
+            Err(refusal) => return Ok(Err(refusal)),
         };
         match save(client, session, fsync, work).await {
             Ok(written) => return Ok(Ok((outcome, written))),
@@ -127,8 +120,7 @@ pub(crate) async fn transact<I: Intent>(
     }
 }
 
-/// Writes a transaction and takes its documents into the catalog. Returns each document's ID and whether it made a
-/// version.
+/// Writes a transaction, and then makes its changes in memory. Returns each document's ID and whether it made a version.
 async fn save(
     client: &Client,
     session: &mut Session,
@@ -137,6 +129,7 @@ async fn save(
 ) -> Result<Vec<(ObjectId, bool)>> {
     let transaction = transaction(client, session, &mut work);
     if transaction.writes.is_empty() {
+        session.take_in(&mut work);
         return Ok(Vec::new());
     }
     // Documents come first. Behind them are only patches of the session's own objects.
@@ -146,13 +139,9 @@ async fn save(
     });
     let metas: Vec<Option<Meta>> = documents.collect();
     let ids: Vec<ObjectId> = transaction.writes.iter().map(|write| write_id(write).clone()).collect();
-    let receipt = match client.write(transaction, fsync).await {
-        Ok(receipt) => receipt,
-        Err(error) => {
-            session.take_back(work);
-            return Err(error.into());
-        }
-    };
+    let receipt = client.write(transaction, fsync).await?;
+    let touched = work.change.touched().to_vec();
+    session.take_in(&mut work);
     note_written(client, session, &receipt, &ids);
     let outcome: Vec<(ObjectId, bool)> = ids.into_iter().zip(receipt.written).take(metas.len()).collect();
     for (meta, (id, written)) in metas.into_iter().zip(&outcome) {
@@ -176,7 +165,7 @@ async fn save(
     session.changes.push(SessionChange::Wrote(SessionWrite {
         documents,
         chat: work.chat.into_patch(),
-        touched: work.change.touched().to_vec(),
+        touched,
         renewed: work.renewed,
         starts_turn,
     }));
@@ -241,20 +230,13 @@ fn write_id(write: &Write) -> &ObjectId {
 }
 
 impl Session {
-    /// Undoes in memory the changes of a transaction that was not written.
-    fn take_back(&mut self, work: Work) {
-        self.sets.undo(work.change);
-        for (id, before) in work.stays_before.into_iter().rev() {
-            match before {
-                Some(turn) => self.stays.insert(id, turn),
-                None => self.stays.remove(&id),
-            };
-        }
-        for id in work.activated {
-            self.activated.remove(&id);
-        }
-        for id in work.ahead {
-            self.catalog.forget(&id);
+    /// Makes the changes of sets, stays and catalog that a transaction was built with.
+    fn take_in(&mut self, work: &mut Work) {
+        self.sets.apply(std::mem::take(&mut work.change));
+        self.stays.extend(work.stays.drain());
+        self.activated.extend(work.activated.drain());
+        for (id, meta) in work.ahead.drain(..) {
+            self.catalog.put(&id, meta);
         }
     }
 }

@@ -93,7 +93,9 @@ mod tests {
         let document = Document::file(source, Some("text".into()), None);
         let id = document.id().clone();
         session.meet(&id, Meta::from_document(&document, TxId(1)).unwrap());
-        session.sets.promote(&id, &mut SetsChange::default());
+        let mut change = SetsChange::default();
+        session.sets.promote(&id, &mut change);
+        session.sets.apply(change);
         (session, id)
     }
 

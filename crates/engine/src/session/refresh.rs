@@ -210,6 +210,12 @@ mod tests {
         )
     }
 
+    fn promote(session: &mut Session, id: &ObjectId) {
+        let mut change = context_model::session::SetsChange::default();
+        session.sets.promote(id, &mut change);
+        session.sets.apply(change);
+    }
+
     async fn written(client: &Client, document: Document) -> TxId {
         let transaction = Transaction { writes: vec![Write::put(document)], expected: Vec::new() };
         client.write(transaction, crate::session::client::Fsync::Now).await.unwrap().tx_id
@@ -247,7 +253,7 @@ mod tests {
             let seen = Document::file(source, None, None);
             let tx = written(&client, seen.clone()).await;
             session.meet(seen.id(), Meta::from_document(&seen, tx).unwrap());
-            session.sets.promote(seen.id(), &mut context_model::session::SetsChange::default());
+            promote(&mut session, seen.id());
             session.seen = tx;
             session.changes.clear();
             for content in contents {
@@ -269,7 +275,7 @@ mod tests {
         written(&client, file("/back", "a")).await;
         let tx = written(&client, gone.clone()).await;
         session.meet(gone.id(), Meta::from_document(&gone, tx).unwrap());
-        session.sets.promote(gone.id(), &mut context_model::session::SetsChange::default());
+        promote(&mut session, gone.id());
         (session.seen, session.changes) = (tx, Vec::new());
         written(&client, file("/back", "a")).await;
         refresh(&client, &mut session).await.unwrap();

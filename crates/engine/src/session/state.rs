@@ -196,55 +196,53 @@ pub(crate) struct SessionWrite {
 impl Session {
     /// Deactivates the calls that the window collapses at this turn, as part of a transaction under construction. Calls that
     /// steer the context take no place in the window: they are active in their own turn.
-    pub(crate) fn collapse(&mut self, window: Window, turn: usize, work: &mut Work) {
+    pub(crate) fn collapse(&self, window: Window, turn: usize, work: &mut Work) {
         let (mut active, mut over) = (Vec::new(), Vec::new());
-        for id in self.sets.active() {
-            let Some(MetaKind::Toolcall { tool, .. }) = self.catalog.get(id).map(|meta| &meta.kind) else {
+        let sets = self.sets.after(&work.change);
+        for id in sets.active() {
+            let Some(MetaKind::Toolcall { tool, .. }) = work.meta(self, id).map(|meta| &meta.kind) else {
                 continue;
             };
-            let stay = ActiveCall { id: id.clone(), turn: self.stays.get(id).copied().unwrap_or(0) };
+            let stay = ActiveCall { id: id.clone(), turn: work.stay(self, id).unwrap_or(0) };
             if !is_control(tool) {
                 active.push(stay);
-            } else if stay.turn < turn && !self.sets.pinned().contains(id) {
+            } else if stay.turn < turn && !sets.is_pinned(id) {
                 over.push(stay.id);
             }
         }
-        over.extend(collapsing(&active, turn, window, |id| self.sets.pinned().contains(id)));
+        over.extend(collapsing(&active, turn, window, |id| sets.is_pinned(id)));
         for id in over {
             self.sets.deactivate(&id, &mut work.change);
         }
     }
 
     /// Makes a recorded call part of the current turn, and active.
-    pub(crate) fn join_turn(&mut self, id: &ObjectId, window: Window, work: &mut Work) {
+    pub(crate) fn join_turn(&self, id: &ObjectId, window: Window, work: &mut Work) {
         work.chat.toolcall(id);
         self.sets.activate(id, &mut work.change);
-        self.stay(id, work.chat.current_turn(), work);
+        stay(id, work.chat.current_turn(), work);
         self.collapse(window, work.chat.current_turn(), work);
     }
 
     /// Activates an object because the model or a user wants it, and notes that with the current turn: it renews the
     /// stay of a tool call.
-    pub(crate) fn activate(&mut self, id: &ObjectId, work: &mut Work) {
+    pub(crate) fn activate(&self, id: &ObjectId, work: &mut Work) {
         self.sets.activate(id, &mut work.change);
         let turn = work.chat.current_turn();
-        let is_new = self.activated.insert(id.clone());
-        if is_new {
-            work.activated.push(id.clone());
-        }
-        let stays_on = self.stays.get(id) != Some(&turn) && self.is_toolcall(id);
+        let is_new = !self.activated.contains(id) && work.activated.insert(id.clone());
+        let stays_on = work.stay(self, id) != Some(turn) && self.is_toolcall(id);
         let is_noted = (is_new || stays_on) && work.chat.activation(id);
         if is_noted && stays_on {
-            self.stay(id, turn, work);
+            stay(id, turn, work);
         }
         work.renewed.push(id.clone());
     }
+}
 
-    /// Notes the turn in which a tool call was made or last activated.
-    fn stay(&mut self, id: &ObjectId, turn: usize, work: &mut Work) {
-        work.stays_before.push((id.clone(), self.stays.insert(id.clone(), turn)));
-        work.renewed.push(id.clone());
-    }
+/// Notes the turn in which a tool call is made or activated.
+fn stay(id: &ObjectId, turn: usize, work: &mut Work) {
+    work.stays.insert(id.clone(), turn);
+    work.renewed.push(id.clone());
 }
 
 #[cfg(test)]
@@ -281,9 +279,9 @@ mod tests {
         session.activated.extend(was_activated.then(|| id.clone()));
         let mut work = Work { chat: ChatPatch::new(3), ..Work::default() };
         session.activate(&id, &mut work);
-        assert!(session.sets.active().contains(&id) && session.activated.contains(&id));
+        assert!(session.sets.after(&work.change).active().any(|one| *one == id));
         assert_eq!(!work.chat.is_empty(), is_noted);
-        assert_eq!(session.stays.get(&id).copied(), stays);
+        assert_eq!(work.stay(&session, &id), stays);
         assert!(work.renewed.contains(&id));
         assert_eq!(work.activated.is_empty(), was_activated);
     }
@@ -295,7 +293,7 @@ mod tests {
         let kind = MetaKind::Toolcall { tool: "bash".into(), status: Status::Ok, outcome: None };
         session.catalog.put(&id, Meta { kind, is_null: false, tx: TxId(1) });
         session.activate(&id, &mut work);
-        assert!(work.chat.is_empty() && session.stays.is_empty());
+        assert!(work.chat.is_empty() && work.stays.is_empty());
         assert!(session.is_toolcall(&id) && !session.is_toolcall(&ObjectId::new("file")));
     }
 }

@@ -1,6 +1,6 @@
-//! A transaction under construction: the writes of a change, and the values that undo it in memory.
+//! A transaction under construction: the writes of a change, and what it will change in memory.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use context_model::chat::ChatPatch;
 use context_model::id::ObjectId;
@@ -9,6 +9,9 @@ use context_model::patch::Patch;
 use context_model::session::SetsChange;
 use context_model::time::TxId;
 use indexmap::IndexMap;
+
+use super::Session;
+use super::catalog::Meta;
 
 /// A transaction under construction.
 #[derive(Default)]
@@ -27,16 +30,28 @@ pub(crate) struct Work {
     pub turns: Option<usize>,
     /// The paths by which the agent named files.
     pub displays: IndexMap<ObjectId, String>,
-    /// The stays that were changed, with their earlier values.
-    pub stays_before: Vec<(ObjectId, Option<usize>)>,
+    /// The turns in which tool calls were made or last activated, where they change.
+    pub stays: HashMap<ObjectId, usize>,
     /// Objects that were never activated before.
-    pub activated: Vec<ObjectId>,
+    pub activated: HashSet<ObjectId>,
     /// Objects that are needed in this user turn.
     pub renewed: Vec<ObjectId>,
     /// Objects that the model or a user releases.
     pub dropped: Vec<ObjectId>,
-    /// Objects that the catalog knows before the store does.
-    pub ahead: Vec<ObjectId>,
+    /// The metadata of calls that the transaction writes: the window also decides about them.
+    pub ahead: IndexMap<ObjectId, Meta>,
+}
+
+impl Work {
+    /// The metadata of an object as they will be.
+    pub(crate) fn meta<'a>(&'a self, session: &'a Session, id: &ObjectId) -> Option<&'a Meta> {
+        self.ahead.get(id).or_else(|| session.catalog.get(id))
+    }
+
+    /// The turn in which a tool call was made or last activated, as it will be.
+    pub(crate) fn stay(&self, session: &Session, id: &ObjectId) -> Option<usize> {
+        self.stays.get(id).or_else(|| session.stays.get(id)).copied()
+    }
 }
 
 /// Documents in write order. Adding one takes constant time.

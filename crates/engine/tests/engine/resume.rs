@@ -155,7 +155,9 @@ async fn future_source_type_is_shown_and_left_alone() {
     let engine = bench.open("s").await;
     engine.close().await.unwrap();
     let mut sets = Sets::default();
-    sets.activate(&id, &mut SetsChange::default());
+    let mut change = SetsChange::default();
+    sets.activate(&id, &mut change);
+    sets.apply(change);
     let session = sets.document(engine.session_id());
     let writes = [file, session].into_iter().map(Write::put).collect();
     bench.store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();

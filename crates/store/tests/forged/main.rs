@@ -39,6 +39,7 @@ fn sets() -> Sets {
     let (mut sets, mut change) = (Sets::default(), SetsChange::default());
     sets.activate(file("/a", "").id(), &mut change);
     sets.pin(call("call_1").id(), &mut change);
+    sets.apply(change);
     sets
 }
 
