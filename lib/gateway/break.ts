@@ -1,6 +1,6 @@
 /** Why a provider had to read again what it had in its cache: found by comparing a request with the one before it. */
 import { isFields, textOf } from '../core/index.ts'
-import { isEqual } from '../projection/index.ts'
+import { geminiField, isEqual } from '../projection/index.ts'
 import type { RollReceipt } from '../../index.js'
 import { brokenTokens, modelCause, pauseCause } from '../models/index.ts'
 import type { Usage } from './answer.ts'
@@ -61,7 +61,7 @@ export function headChanges(before: ModelRequest, now: ModelRequest): string[] {
 }
 
 function systemOf({ body }: ModelRequest): unknown {
-  const system = body['system'] ?? body['instructions'] ?? body['systemInstruction'] ?? body['system_instruction']
+  const system = body['system'] ?? body['instructions'] ?? geminiField(body, 'systemInstruction')
   return Array.isArray(system) ? system.filter((block) => !isStamp(block)) : system
 }
 

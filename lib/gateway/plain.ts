@@ -6,6 +6,7 @@ import { isFields } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
 import { firstKept } from '../models/index.ts'
 import type { CompactionRule } from '../models/index.ts'
+import { geminiField } from '../projection/index.ts'
 import type { Usage } from './answer.ts'
 import { commonLength } from './prefix.ts'
 
@@ -231,7 +232,7 @@ function isUsers(message: object | undefined): boolean {
   const blocks = [content, parts].flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : []))
   return (
     role === 'user' &&
-    !blocks.some((block) => isFields(block) && (block['type'] === 'tool_result' || isFields(block['functionResponse'] ?? block['function_response'])))
+    !blocks.some((block) => isFields(block) && (block['type'] === 'tool_result' || isFields(geminiField(block, 'functionResponse'))))
   )
 }
 

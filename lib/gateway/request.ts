@@ -1,5 +1,5 @@
 /** Model requests of the four formats that the gateway knows, and the parts of them that it looks at. */
-import { applied, editOf, isEdited, likeness } from '../projection/index.ts'
+import { applied, editOf, geminiField, isEdited, likeness } from '../projection/index.ts'
 import { isFields, textOf } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
 import type { JsonEdit, EditedItem } from '../projection/index.ts'
@@ -63,7 +63,7 @@ export function readRequest(api: Api, given: unknown, isConnected = false, path 
   if (isFields(body['thread']) && body['thread']['type'] === 'continue') return undefined
   const list = api === 'messages' ? messages.map(inBlocks) : messages
   const declared = listOf(body['tools']).flatMap((tool) => {
-    const list = isFields(tool) ? (tool['functionDeclarations'] ?? tool['function_declarations']) : undefined
+    const list = isFields(tool) ? geminiField(tool, 'functionDeclarations') : undefined
     return Array.isArray(list) ? list : [tool]
   })
   const tools = [...declared, ...messages.flatMap((message: Fields) => (message['type'] === 'additional_tools' ? listOf(message['tools']) : []))]
@@ -75,7 +75,7 @@ export function readRequest(api: Api, given: unknown, isConnected = false, path 
     messages: list,
     model: api === 'gemini' && envelope === undefined ? decodeURIComponent(GENERATE.exec(path)?.[1] ?? '') : textOf(given['model']),
     ...(envelope !== undefined && { envelope }),
-    systemTokens: Math.ceil((sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(instructionOf(body)) + sizeOf(loadedOf(tools, messages))) / 4),
+    systemTokens: Math.ceil((sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(geminiField(body, 'systemInstruction')) + sizeOf(loadedOf(tools, messages))) / 4),
     hasTools: tools.length > 0,
     canRecall: recall.isDeclared || (recall.isDeferred && isConnected),
     isPlainRecall: recall.isPlain,
@@ -169,13 +169,8 @@ export function systemText({ body, messages }: ModelRequest): string {
 
 /** The fields in which the formats have the system prompt. */
 function systemsOf(body: Fields): unknown[] {
-  const gemini = instructionOf(body)
+  const gemini = geminiField(body, 'systemInstruction')
   return [body['system'], body['instructions'], isFields(gemini) ? gemini['parts'] : gemini]
-}
-
-/** Gemini's system prompt, whose name has two spellings. */
-function instructionOf(body: Fields): unknown {
-  return body['systemInstruction'] ?? body['system_instruction']
 }
 
 /** The tools whose definitions the model has: all but those that are loaded later, and of these the ones that a result refers to. */

@@ -10,22 +10,11 @@ import { inOrderOf } from '../driver/edits.ts'
 import type { PartEdit } from '../driver/edits.ts'
 import { opaque, pictured } from '../opaque.ts'
 import type { Shape } from '../shape.ts'
+import { geminiField, geminiName } from './gemini-fields.ts'
+import type { GeminiField } from './gemini-fields.ts'
 
 /** The names of the parts that we know. */
-const KNOWN = ['text', 'functionCall', 'functionResponse', 'inlineData', 'fileData', 'executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse']
-
-/** The API takes each field in two spellings; litellm has the second one. */
-const SPELT: Readonly<Record<string, string>> = {
-  functionCall: 'function_call',
-  functionResponse: 'function_response',
-  inlineData: 'inline_data',
-  fileData: 'file_data',
-  executableCode: 'executable_code',
-  codeExecutionResult: 'code_execution_result',
-  toolCall: 'tool_call',
-  toolResponse: 'tool_response',
-  thoughtSignature: 'thought_signature',
-}
+const KNOWN: readonly GeminiField[] = ['text', 'functionCall', 'functionResponse', 'inlineData', 'fileData', 'executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse']
 
 export const gemini: Shape = {
   name: 'gemini',
@@ -69,18 +58,7 @@ export const gemini: Shape = {
 }
 
 function isPart(part: unknown): part is Fields {
-  return isFields(part) && [...KNOWN, 'thoughtSignature'].some((name) => spelt(part, name) in part)
-}
-
-/** The spelling that a part has of a field. */
-function spelt(part: Fields, name: string): string {
-  const other = SPELT[name]
-  return other !== undefined && other in part ? other : name
-}
-
-/** The value of a field in either spelling. */
-function valueOf(part: Fields, name: string): unknown {
-  return part[spelt(part, name)]
+  return isFields(part) && [...KNOWN, 'thoughtSignature' as const].some((name) => geminiName(part, name) in part)
 }
 
 function partsOf(message: unknown): Fields[] {
@@ -88,15 +66,15 @@ function partsOf(message: unknown): Fields[] {
 }
 
 function isResponse(part: Fields): boolean {
-  return isFields(valueOf(part, 'functionResponse'))
+  return isFields(geminiField(part, 'functionResponse'))
 }
 
 function responsesIn(parts: readonly Fields[]): Fields[] {
-  return parts.map((part) => valueOf(part, 'functionResponse')).filter(isFields)
+  return parts.map((part) => geminiField(part, 'functionResponse')).filter(isFields)
 }
 
 function callsIn(parts: readonly Fields[]): Fields[] {
-  return parts.map((part) => valueOf(part, 'functionCall')).filter(isFields)
+  return parts.map((part) => geminiField(part, 'functionCall')).filter(isFields)
 }
 
 /** The IDs of the results that `after` has, in order: their own, or those of the calls that they answer. */
@@ -133,8 +111,8 @@ function derivedId({ name, args }: Fields, response: Fields | undefined): string
 }
 
 function blockOf(part: Fields): Block {
-  if (typeof part['text'] === 'string' && valueOf(part, 'thoughtSignature') === undefined) return { type: 'text', text: part['text'] }
-  return isFields(valueOf(part, 'inlineData')) || isFields(valueOf(part, 'fileData')) ? pictured(part) : opaque(part, 'part')
+  if (typeof part['text'] === 'string' && geminiField(part, 'thoughtSignature') === undefined) return { type: 'text', text: part['text'] }
+  return isFields(geminiField(part, 'inlineData')) || isFields(geminiField(part, 'fileData')) ? pictured(part) : opaque(part, 'part')
 }
 
 function answer(parts: readonly Fields[], after: readonly Fields[]): EngineMessage {
@@ -142,7 +120,7 @@ function answer(parts: readonly Fields[], after: readonly Fields[]): EngineMessa
   let number = -1
   const content = parts.map((part): Block => {
     const { thought } = part
-    const [call, signature] = [valueOf(part, 'functionCall'), valueOf(part, 'thoughtSignature')]
+    const [call, signature] = [geminiField(part, 'functionCall'), geminiField(part, 'thoughtSignature')]
     if (isFields(call)) {
       number += 1
       const args = isFields(call['args']) ? call['args'] : {}
@@ -172,11 +150,11 @@ function result(response: Fields, id: string): EngineMessage {
 
 /** A response with another text, in the form that it had. */
 function withText(part: Fields, text: string): Fields {
-  const response = valueOf(part, 'functionResponse') as Fields
+  const response = geminiField(part, 'functionResponse') as Fields
   const given = isFields(response['response']) ? response['response'] : {}
   const name = typeof given['output'] !== 'string' && typeof given['error'] === 'string' ? 'error' : 'output'
   const isText = typeof given[name] === 'string'
-  return { ...part, [spelt(part, 'functionResponse')]: { ...response, response: isText ? { ...given, [name]: text } : { output: text } } }
+  return { ...part, [geminiName(part, 'functionResponse')]: { ...response, response: isText ? { ...given, [name]: text } : { output: text } } }
 }
 
 /** A content of the user: its results, then what the user says. */
@@ -199,11 +177,11 @@ function answered(parts: readonly Fields[], edit: PartEdit | undefined): Fields[
   const collapsed = argumentsBy(edit)
   let position = -1
   const whole = parts.map((part) => {
-    const call = valueOf(part, 'functionCall')
+    const call = geminiField(part, 'functionCall')
     if (!isFields(call)) return part
     position += 1
     const args = collapsed.get(position)
-    return args === undefined ? part : { ...part, [spelt(part, 'functionCall')]: { ...call, args: inOrderOf(call['args'], args) } }
+    return args === undefined ? part : { ...part, [geminiName(part, 'functionCall')]: { ...call, args: inOrderOf(call['args'], args) } }
   })
   return shortened(whole, edit)
 }
