@@ -20,6 +20,8 @@ import type { PlacedNotice } from './prefix.ts'
 import { actualReceipt } from './receipt.ts'
 import { notePrompt } from './prompt.ts'
 import type { Api, ModelRequest } from './request.ts'
+import { SaidSoFar } from './said.ts'
+import type { Said } from './said.ts'
 import { hostShape, newFacts, shapeOf } from './shape.ts'
 import type { CallFacts } from './shape.ts'
 
@@ -87,6 +89,7 @@ export class Conversation {
   #isOutdated = false
   #chain: string[] = ['']
   #queue: Promise<unknown> = Promise.resolve()
+  #said = new SaidSoFar()
   #met = 0
   /** Messages that the projection does not know of: notices of an earlier process, and what a user has brought back. */
   #old: readonly PlacedNotice[] = []
@@ -133,6 +136,11 @@ export class Conversation {
   }
 
   /** The form of the last request, for a later process. */
+  /** The answers in the last request. */
+  get said(): Said {
+    return this.#said.of(this.api, this.#last.raw)
+  }
+
   get form(): LastForm {
     this.#chain = chainOf(this.#last.raw, this.#chain)
     const { items } = this.#last
@@ -239,6 +247,7 @@ export class Conversation {
     this.#request = undefined
     this.#facts = newFacts()
     this.#beginning = NO_BEGINNING
+    this.#said = new SaidSoFar()
     ;[this.#old, this.#new] = [[], []]
     if (!this.continues) this.before = undefined
     return left

@@ -189,7 +189,7 @@ export class Conversations {
     if (near.some(({ found, common }) => common === found.raw.length)) return undefined
     if (session === undefined && near.length > 0 && storedFor(this.#earlierOnes(key), chain())?.isWhole === true) return undefined
     const edited = near.find(({ found, common }) =>
-      session === undefined ? isWrittenAnew({ api, messages: found.raw as object[] }, request, said()) : isEditOf(found.raw, messages, common),
+      session === undefined ? isWrittenAnew({ api, messages: found.raw as object[], said: found.said }, request, said()) : isEditOf(found.raw, messages, common),
     )
     return edited === undefined || this.#forms.isForeign(key, edited.found.id) ? undefined : { ...edited, isEdit: true }
   }
@@ -225,9 +225,9 @@ export class Conversations {
 
   /** Notes what is about to go out. */
   #note(key: string, conversation: Conversation): void {
-    const { id, api, cwd, before, form, raw } = conversation
+    const { id, cwd, before, form } = conversation
     try {
-      const said = NAMELESS.test(key) ? { said: marksOf(saidIn({ api, messages: raw as object[] })) } : {}
+      const said = NAMELESS.test(key) ? { said: marksOf(conversation.said) } : {}
       this.#forms.note(key, { id, cwd, before: before?.id }, { ...form, ...said })
     } catch (error) {
       this.#options.onTrouble('forms', `the form of a request could not be noted, so a later gateway may change it: ${sentenceOf(error)}`)

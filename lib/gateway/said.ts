@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import { isFields, resultText } from '../core/index.ts'
 import type { EngineMessage } from '../core/index.ts'
 import { placeholderOf } from '../tools/index.ts'
-import { linkOf } from './prefix.ts'
+import { commonLength, linkOf } from './prefix.ts'
 import { firstPrompt } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import { shapeOf } from './shape.ts'
@@ -20,34 +20,83 @@ export interface Said {
   chain: readonly string[]
   /** The same with the IDs. */
   called: readonly string[]
+  /** Places between its messages from which reading may continue, ascending. */
+  ends: readonly End[]
 }
+
+/** A place behind some messages of a conversation. */
+interface End {
+  /** The number of messages before it. */
+  at: number
+  /** The number of hashes for them. */
+  length: number
+  /** The text before it that the next message may continue. */
+  text: string
+}
+
+/** Before the first message. */
+const START: End = { at: 0, length: 1, text: '' }
 
 /** So many texts and calls in a row, with their IDs, tell a chat also without its first prompt. */
 const ENOUGH = 3
 
-/** Reads the answers in the messages of a request. */
-export function saidIn(request: Pick<ModelRequest, 'api' | 'messages'>): Said {
-  const [chain, called]: [string[], string[]] = [[''], ['']]
+/**
+ * Reads the answers in the messages of a request. Continues behind the first `common` messages, if those were read before as a part
+ * of the conversation that `before` is of.
+ */
+export function saidIn(request: Pick<ModelRequest, 'api' | 'messages'>, before?: Said, common = 0): Said {
+  const { messages } = request
+  // A text that ends there may continue in the next message.
+  const ends = before?.ends.slice(0, Math.max(0, endsWithin(before.ends, common) - 1)) ?? []
+  const from = ends.at(-1) ?? START
+  const [chain, called] = [before?.chain.slice(0, from.length) ?? [''], before?.called.slice(0, from.length) ?? ['']]
   const add = (piece: string, id = ''): void => {
     chain.push(hashOf([chain.at(-1), piece]))
     called.push(hashOf([called.at(-1), piece, id]))
   }
-  let text = ''
+  let { text } = from
   const end = (): void => {
     if (text.trim() !== '') add(JSON.stringify(text.trim()))
     text = ''
   }
-  for (const { role, content } of partsOf(request)) {
-    for (const block of role === 'assistant' ? blocksOf(content) : []) {
-      if (block['type'] === 'text') text += String(block['text'])
-      if (block['type'] !== 'toolCall') continue
-      end()
-      add(JSON.stringify([block['name'], block['arguments']]), String(block['id']))
+  const shape = shapeOf(request.api)
+  for (let { at } = from; at < messages.length;) {
+    const { size, parts } = shape.read(messages, at)
+    for (const { role, content } of parts) {
+      for (const block of role === 'assistant' ? blocksOf(content) : []) {
+        if (block['type'] === 'text') text += String(block['text'])
+        if (block['type'] !== 'toolCall') continue
+        end()
+        add(JSON.stringify([block['name'], block['arguments']]), String(block['id']))
+      }
+      if (role !== 'assistant') end()
     }
-    if (role !== 'assistant') end()
+    at += size
+    ends.push({ at, length: chain.length, text })
   }
   end()
-  return { prompt: firstPrompt(request), chain, called }
+  return { prompt: firstPrompt(request), chain, called, ends }
+}
+
+/** Reads the answers of a conversation that grows. The cost depends on what is new since the last time. */
+export class SaidSoFar {
+  #messages: readonly object[] = []
+  #said: Said | undefined
+
+  /** Reads a conversation, which mostly continues where the last one ended. */
+  of(api: ModelRequest['api'], messages: readonly object[]): Said {
+    const before = this.#messages
+    const common = before === messages ? messages.length : commonLength(before, messages)
+    if (this.#said === undefined || common < messages.length || common < before.length)
+      this.#said = saidIn({ api, messages: messages as ModelRequest['messages'] }, this.#said, common)
+    this.#messages = messages
+    return this.#said
+  }
+}
+
+/** The number of places that have at most `common` messages before them. */
+function endsWithin(ends: readonly End[], common: number): number {
+  return ends.findLastIndex(({ at }) => at <= common) + 1
 }
 
 /** The marks by which a later process finds a conversation. Nothing can be read with them. Empty before the first answer. */
@@ -63,10 +112,15 @@ export function lengthsOf(said: Said): Map<string, number> {
 }
 
 /** True if the messages of a request are those of a conversation that its host has written anew. */
-export function isWrittenAnew(before: Pick<ModelRequest, 'api' | 'messages'>, now: Pick<ModelRequest, 'api' | 'messages'>, said: Said): boolean {
+export function isWrittenAnew(before: Conversed, now: Conversed, said: Said): boolean {
   if (said.chain.length === 1) return false
   const lengths = lengthsOf(said)
-  return marksOf(saidIn(before)).some((mark) => lengths.has(mark)) && hasOutputs(outputsOf(before), outputsOf(now))
+  return marksOf(before.said ?? saidIn(before)).some((mark) => lengths.has(mark)) && hasOutputs(outputsOf(before), outputsOf(now))
+}
+
+/** The messages of a request, and what was read from them, if it was. */
+interface Conversed extends Pick<ModelRequest, 'api' | 'messages'> {
+  said?: Said
 }
 
 /** False if no call is the same, or one has another output: then it is another chat that begins alike. */
