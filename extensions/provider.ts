@@ -1,6 +1,6 @@
 /** Facts that Pi knows about the provider of a session: the model that really answers, its cache, and the bill. */
 import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-agent'
-import { entriesBack } from './messages.ts'
+import { entriesAfter, entriesBack } from './messages.ts'
 import type { SessionTree } from './messages.ts'
 
 /** The API name of models that route each request to another one. */
@@ -86,15 +86,27 @@ export function answeringModel(ctx: ExtensionContext): ExtensionContext['model']
 export function possibleModels(ctx: ExtensionContext): NonNullable<ExtensionContext['model']>[] {
   const { model } = ctx
   if (!isVirtual(model)) return model === undefined ? [] : [model]
-  const names = new Map<string, NonNullable<ExtensionContext['model']>>()
-  for (const entry of entriesBack(ctx.sessionManager)) {
-    if (entry.type === 'message' && entry.message.role === 'assistant') {
-      const { provider, model: name } = entry.message
-      const found = names.has(`${provider}/${name}`) ? undefined : ctx.modelRegistry.find(provider, name)
-      if (found !== undefined) names.set(`${provider}/${name}`, found)
-    }
+  return [...answeredOn(ctx.sessionManager).values()].flatMap(([provider, name]) => ctx.modelRegistry.find(provider, name) ?? [])
+}
+
+/** Providers and names of the models that have answered on a branch, by both. */
+type Answering = ReadonlyMap<string, readonly [provider: string, name: string]>
+
+/** The models found on the branch that a session was on last, and its last entry then. */
+const walked = new WeakMap<SessionTree, { last: string | null; found: Answering }>()
+
+/** The models that have answered on a session's branch. Costs what is new on it; on another branch, all of it. */
+function answeredOn(branch: SessionTree): Answering {
+  const before = walked.get(branch)
+  const added = before === undefined ? undefined : entriesAfter(branch, before.last)
+  const found = new Map(added === undefined ? [] : before?.found)
+  for (const entry of added ?? entriesBack(branch)) {
+    if (entry.type !== 'message' || entry.message.role !== 'assistant') continue
+    const { provider, model } = entry.message
+    found.set(`${provider}/${model}`, [provider, model])
   }
-  return [...names.values()]
+  walked.set(branch, { last: branch.getLeafId(), found })
+  return found
 }
 
 function isVirtual(model: ExtensionContext['model']): boolean {

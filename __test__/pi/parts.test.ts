@@ -7,7 +7,7 @@ import type { SessionEntry } from '@earendil-works/pi-coding-agent'
 import { Circumstances } from '../../extensions/circumstances.ts'
 import { entriesAfter, messageOf, messagesOf, POINT, points, replacementOf } from '../../extensions/messages.ts'
 import type { SessionTree } from '../../extensions/messages.ts'
-import { billOf, isOnPlan, lastAnswer, physicalModel } from '../../extensions/provider.ts'
+import { billOf, isOnPlan, lastAnswer, physicalModel, possibleModels } from '../../extensions/provider.ts'
 import { appendsTools } from '../../extensions/recall.ts'
 import { DEFAULTS } from '../../extensions/settings.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extensions/results.ts'
@@ -272,6 +272,24 @@ describe('the provider', () => {
     expect(physicalModel(ctx('pi-virtual'), last)).toBe(routed)
     expect(physicalModel(ctx('pi-virtual'), undefined)).toMatchObject({ id: 'auto' })
     expect(physicalModel(ctx('openai-completions'), last)).toMatchObject({ id: 'auto' })
+  })
+
+  test('the models that a router may choose are those that have answered, and what was walked is not walked again', () => {
+    const answers = Array.from({ length: 60 }, (_, n) => answer(`a${n}`, n === 0 ? null : `a${n - 1}`, estimate, { model: `m${n % 3}` }))
+    const other = answer('other', 'a1', estimate, { model: 'elsewhere' })
+    const all = new Map([...answers, other].map((one) => [one.id, one]))
+    let [leaf, reads]: [string | null, number] = [null, 0]
+    const sessionManager: SessionTree = { getLeafId: () => leaf, getEntry: (id) => ((reads += 1), all.get(id)) }
+    const ctx = { model: { provider: 'r', id: 'auto', api: 'pi-virtual' }, sessionManager, modelRegistry: { find: (_: string, id: string) => ({ id }) } }
+    const found = (at: string | null): [string[], number] => {
+      ;[leaf, reads] = [at, 0]
+      return [possibleModels(ctx as never).map(({ id }) => id), reads]
+    }
+    expect(found(null)).toEqual([[], 0])
+    expect(found('a56')).toEqual([['m0', 'm1', 'm2'], 57])
+    expect(found('a59')).toEqual([['m0', 'm1', 'm2'], 3])
+    expect(found('other')[0].toSorted()).toEqual(['elsewhere', 'm0', 'm1'])
+    expect(found('a1')[0].toSorted()).toEqual(['m0', 'm1'])
   })
 
   test.each<[string, object, [appends: boolean, binds: boolean]]>([
