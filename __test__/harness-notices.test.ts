@@ -16,7 +16,7 @@ const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cac
 class Host {
   readonly messages: object[] = []
   readonly #shape: ShapeName
-  readonly #model: string
+  model: string
   readonly #cwd = folder()
   readonly #store = sqlite()
   #changes = 0
@@ -24,7 +24,7 @@ class Host {
 
   constructor(shape: ShapeName, model = 'm') {
     this.#shape = shape
-    this.#model = model
+    this.model = model
   }
 
   async restart(): Promise<void> {
@@ -58,7 +58,7 @@ class Host {
     // Each request gives its notices its own time otherwise.
     const projection = new Projection(manager, {
       shape: this.#shape,
-      model: { ...MODEL, name: this.#model },
+      model: () => ({ ...MODEL, name: this.model }),
       shortens: true,
       now: () => 1_000,
       onWarning: (warning) => expect.unreachable(warning),
@@ -137,6 +137,33 @@ describe.each(['openai-chat', 'ai-sdk'] as const)('%s, for a model whose provide
     await next(3, undefined, { text: 'yes', calls: [] }, { user: 'and on' })
     expect(noticesIn(before).toSorted()).toEqual(['a.txt', 'b.txt'])
   })
+})
+
+test.each([['openai-chat'], ['ai-sdk']] as const)('%s: one that came behind results waits once such a model takes over', async (shape) => {
+  for (const restarts of [[], [2], [2, 3, 4]]) {
+    const host = new Host(shape)
+    const rolesOf = (sent: readonly string[]): string => sent.map((message) => (JSON.parse(message) as { role: string }).role).join(' ')
+    const next = async (number: number, ...steps: Step[]): Promise<string[]> => {
+      if (restarts.includes(number)) await host.restart()
+      return host.send(...steps)
+    }
+    const call = (id: string): Step => ({ calls: [{ id, name: 'bash', args: { command: id }, output: id }] })
+    await host.send({ user: 'begin' })
+    await host.read('a.txt')
+    host.change('a.txt')
+    const told = await next(1, call('one'))
+    expect([rolesOf(told).endsWith('tool user'), noticesIn(told)]).toEqual([true, ['a.txt']])
+    host.model = 'mistralai/devstral-2'
+    const waiting = await next(2, call('two'))
+    expect([rolesOf(waiting).includes('tool user'), noticesIn(waiting)]).toEqual([false, []])
+    const again = await next(3, { text: 'seen', calls: [] }, { user: 'on' })
+    expect([rolesOf(again).includes('tool user'), noticesIn(again), again.slice(0, waiting.length)]).toEqual([false, ['a.txt'], waiting])
+    const later = await next(4, call('three'))
+    expect([later.slice(0, again.length), noticesIn(later)]).toEqual([again, ['a.txt']])
+    host.model = 'm'
+    const back = await next(5, { text: 'done', calls: [] }, { user: 'and on' })
+    expect(noticesIn(back)).toEqual(['a.txt'])
+  }
 })
 
 test('one before the messages of the system at the end is there in a later process, too', async () => {

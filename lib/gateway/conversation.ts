@@ -3,9 +3,10 @@
  * goes out again, with the new messages after it.
  */
 import { LOOK_MS, sentenceOf, within } from '../core/index.ts'
-import { adoptNamed, appliedItems, cutItems, isEqual, isWhole, itemsOf, Projection, recallTexts } from '../projection/index.ts'
+import { adoptNamed, appliedItems, behindAnswers, cutItems, isEqual, isWhole, itemsOf, Projection, recallTexts } from '../projection/index.ts'
 import type { EditedItem, RecallInput } from '../projection/index.ts'
 import type { RollReceipt, StoreState } from '../../index.js'
+import { rulesOf } from '../models/index.ts'
 import { ContextManager } from '../session/index.ts'
 import { LIMIT_MS } from './conversation-options.ts'
 import type { ConversationOptions, KnownRequest } from './conversation-options.ts'
@@ -315,7 +316,11 @@ export class Conversation {
     this.#old = [...this.#old, ...(isHeld ? [] : this.#waiting.splice(0)).map((message) => ({ at, message }))]
     await this.#adopt(messages.slice(common), { manager, projection })
     const notices = new Set([...this.#old, ...this.#new].map(({ message }) => message))
-    const shown = withTargets(withNotices(sent, messages, this.#old), messages, this.#facts.pointers, shapeOf(this.api))
+    const told = withNotices(sent, messages, this.#old)
+    const { wantsAnswer } = rulesOf(request.model)
+    // The notices may have come while another model answered.
+    const placed = wantsAnswer ? behindAnswers(told, (message) => notices.has(message)) : told
+    const shown = withTargets(placed, messages, this.#facts.pointers, shapeOf(this.api))
     const items = itemsOf(messages, shown).map((item) =>
       typeof item === 'object' && 'add' in item && notices.has(item.add as object) ? { ...item, isNotice: true as const } : item,
     )

@@ -29,6 +29,7 @@ import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import { Table, undisturbed } from './table.ts'
 import { hasList, placeOfNext, placesBehind, Told } from './told.ts'
 import { isOfSameTools, noticeOf, read, renewed, wordsOf } from './unit.ts'
+import { behindAnswers } from './waiting.ts'
 import type { Part, Unit } from './unit.ts'
 
 export type { ProjectedModel, ProjectionOptions } from './options.ts'
@@ -215,7 +216,7 @@ export class Projection {
       this.#view = await this.#manager.assemble()
       return sections(messages as Parameters<typeof sections>[0], this.#view)
     }
-    return this.#table.output()
+    return this.#orderly(this.#table.output())
   }
 
   /** Adds what was handed over to the table, and puts the plan in force. */
@@ -406,6 +407,13 @@ export class Projection {
   /** True if the model's provider refuses a notice behind results. It waits for the next prompt. */
   #wantsAnswer(): boolean {
     return rulesOf(this.#model().name ?? '').wantsAnswer
+  }
+
+  /** The messages that are sent, with the notices where the model's provider takes them: the model may be another one than when they came. */
+  #orderly(sent: object[]): object[] {
+    if (!this.#wantsAnswer()) return sent
+    const notices = new Set(this.#table.units.flatMap((unit) => unit.notices))
+    return behindAnswers(sent, (message) => notices.has(message))
   }
 
   #now(): number {

@@ -54,7 +54,7 @@ export function isClosed(conversation: { shape: Shape | undefined; messages: rea
 }
 
 /** True if the last message is a result, apart from the system's. */
-function endsWithResult(messages: readonly object[]): boolean {
+export function endsWithResult(messages: readonly object[]): boolean {
   const role = (message: object): unknown => (message as { role?: unknown }).role
   return role(messages.findLast((message) => !OF_SYSTEM.has(role(message))) ?? {}) === 'tool'
 }
