@@ -229,14 +229,13 @@ fn look(path: &Path) -> Result<bool> {
         Ok(found) if !found.is_file() => Err(unusable("it is not a regular file")),
         Ok(_) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(unusable(&context_platform::reason(&error))),
+        Err(error) => Err(unusable_by(path, &error)),
     }
 }
 
 fn create(path: &Path) -> Result<()> {
     if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty() && !d.exists()) {
-        context_platform::private_directory(directory)
-            .map_err(|e| unusable(&context_platform::reason(&e)))?;
+        context_platform::private_directory(directory).map_err(|error| unusable_by(directory, &error))?;
     }
     match context_platform::private_file(fs::OpenOptions::new().write(true).create_new(true), path) {
         Ok(_) => Ok(()),
@@ -244,7 +243,7 @@ fn create(path: &Path) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::StorageFull => {
             Err(StoreError::Full(context_platform::reason(&error)).into())
         }
-        Err(error) => Err(unusable(&context_platform::reason(&error))),
+        Err(error) => Err(unusable_by(path, &error)),
     }
 }
 
@@ -264,6 +263,43 @@ fn beside(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// The error of a path that the operating system refuses.
+fn unusable_by(path: &Path, error: &std::io::Error) -> Trouble {
+    let why = context_platform::reason(error);
+    if error.kind() != ErrorKind::PermissionDenied {
+        return unusable(&why);
+    }
+    let path = path.display();
+    unusable(&format!(
+        "{path}: {why}; let this user read and write it and its folder, or choose another path"
+    ))
+}
+
 fn unusable(why: &str) -> Trouble {
     StoreError::Unavailable(format!("the store's path can't be used: {why}")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use std::io::Error;
+
+    #[rstest]
+    #[case::denied(
+        ErrorKind::PermissionDenied,
+        "the store's path can't be used: /a/b.db: permission denied; let this user read and write it and its folder, or choose another path"
+    )]
+    #[case::otherwise(ErrorKind::NotADirectory, "the store's path can't be used: not a directory")]
+    fn refused_path_is_named_where_its_permissions_are_the_cause(
+        #[case] kind: ErrorKind,
+        #[case] expected: &str,
+    ) {
+        let StoreError::Unavailable(why) = unusable_by(Path::new("/a/b.db"), &Error::from(kind)).into_store()
+        else {
+            panic!("another error")
+        };
+        assert_eq!(why, expected);
+    }
 }

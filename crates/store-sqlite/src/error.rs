@@ -95,7 +95,9 @@ fn in_the_stores_words(error: rusqlite::Error) -> StoreError {
             StoreError::Unavailable("no memory is left for the store; repeat the call".into())
         }
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen => {
-            StoreError::Unavailable(format!("the file or its directory can't be written or opened: {text}"))
+            StoreError::Unavailable(format!(
+                "the file or its directory can't be written or opened: {text}; let this user read and write both, or choose another path"
+            ))
         }
         ErrorCode::OperationInterrupted => StoreError::Unavailable(INTERRUPTED.into()),
         ErrorCode::TooBig => StoreError::Invalid("a document of this size can't be stored".into()),
