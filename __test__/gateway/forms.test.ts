@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
 import { formsFolder, FORMS_FOLDER } from '../../lib/gateway/form-files.ts'
 import type { Remembered } from '../../lib/gateway/form-files.ts'
+import { withRest } from '../../lib/gateway/beginning.ts'
 import { Forms } from '../../lib/gateway/forms.ts'
 import type { LastForm } from '../../lib/gateway/forms.ts'
 import { chainOf } from '../../lib/gateway/prefix.ts'
@@ -23,7 +24,12 @@ const messages = Array.from({ length: 200 }, (_, n) => ({ role: 'user', content:
 const chain = chainOf(messages)
 const named = { id: 'claude-code:s', cwd: '/tmp' }
 const form = (items: LastForm['items'], atMs = 1): LastForm => ({ chain, atMs, items, wasEdited: true })
-const shown = (all: readonly Remembered[]): unknown[] => all.map(({ form: { open, atMs }, ...rest }) => ({ ...rest, atMs, items: open(chain, 200) }))
+/** The items for the first messages of a conversation: those that were stored, and the other messages as they are. */
+const opened = ({ form }: Pick<Remembered, 'form'>, of: readonly string[], length: number): unknown => {
+  const found = form.open(of, length)
+  return found === undefined ? undefined : withRest(found, length)
+}
+const shown = (all: readonly Remembered[]): unknown[] => all.map((one) => ({ id: one.id, cwd: one.cwd, atMs: one.form.atMs, items: opened(one, chain, 200) }))
 const place = (): string => join(folder(), 'forms')
 const fileIn = (path: string): string => join(path, readdirSync(path)[0]!)
 
@@ -60,10 +66,10 @@ describe('a file', () => {
     new Forms(path).note('key', named, three)
     expect(readFileSync(fileIn(path), 'utf8')).not.toMatch(/secret|the end/)
     const [stored] = new Forms(path).of('key') as [Remembered]
-    expect(stored.form.open(chain, 3)).toEqual(items)
-    expect(stored.form.open(chain, 2)).toEqual(items.slice(0, 3))
-    expect(stored.form.open(chain, 1)).toEqual([0])
-    expect(stored.form.open(chainOf([{ role: 'user', content: 'another one' }, ...messages.slice(1)]), 3)).toBeUndefined()
+    expect(opened(stored, chain, 3)).toEqual(items)
+    expect(opened(stored, chain, 2)).toEqual(items.slice(0, 3))
+    expect(opened(stored, chain, 1)).toEqual([0])
+    expect(opened(stored, chainOf([{ role: 'user', content: 'another one' }, ...messages.slice(1)]), 3)).toBeUndefined()
   })
 
   test('knows which message goes out without one of its first parts, although it is sealed', () => {
@@ -76,8 +82,8 @@ describe('a file', () => {
     ] as const) {
       new Forms(path).note(key, named, { ...form(items), chain: chain.slice(0, 4) })
       const [stored] = new Forms(path).of(key) as [Remembered]
-      expect(stored.form.open(chain, 3)).toEqual(items)
-      expect(stored.form.open(chain, 2)).toEqual(wanted)
+      expect(opened(stored, chain, 3)).toEqual(items)
+      expect(opened(stored, chain, 2)).toEqual(wanted)
       expect(cutItems(items, 3, 2)).toEqual(wanted)
     }
   })

@@ -53,6 +53,11 @@ export function beginningOf(items: readonly EditedItem[], count: number, common:
   return { items: cutItems(items, count, length), length }
 }
 
+/** The form of `length` messages of which some are in a known form. */
+export function withRest({ items, length: known }: Pick<Beginning, 'items' | 'length'>, length: number): EditedItem[] {
+  return [...items, ...asTheyAre(known, length)]
+}
+
 /** Messages that go out unchanged: from an index to the one before another. */
 export function asTheyAre(from: number, to: number): number[] {
   return Array.from({ length: to - from }, (_, n) => from + n)

@@ -10,7 +10,7 @@ import { rulesOf } from '../models/index.ts'
 import { ContextManager } from '../session/index.ts'
 import { LIMIT_MS } from './conversation-options.ts'
 import type { ConversationOptions, KnownRequest } from './conversation-options.ts'
-import { asTheyAre, beginningOf, behind, BINDS, hasUser, NO_BEGINNING } from './beginning.ts'
+import { asTheyAre, beginningOf, behind, BINDS, hasUser, NO_BEGINNING, withRest } from './beginning.ts'
 import type { Beginning } from './beginning.ts'
 import type { LastForm } from './forms.ts'
 import { meetFiles } from './files.ts'
@@ -154,14 +154,15 @@ export class Conversation {
   }
 
   /** Goes on with what another one has sent for the same first messages. */
-  takeOver(messages: readonly object[], items: readonly EditedItem[], { atMs, wasEdited }: { atMs: number; wasEdited: boolean }): void {
+  takeOver(messages: readonly object[], beginning: Beginning, { atMs, wasEdited }: { atMs: number; wasEdited: boolean }): void {
     const { length } = messages
     const { raw, items: own } = this.#last
+    const items = withRest(beginning, length)
     // The other one's rolls are in the record, and not in a session that was open meanwhile.
     if (!isEqual(cutItems(items, length, raw.length), own)) this.#isOutdated = this.isOpen
     this.#chain.length = Math.min(this.#chain.length, commonLength(this.#last.raw, messages) + 1)
-    this.#beginning = beginningOf(items, length, length)
-    this.#last = { raw: messages, items: [...this.#beginning.items, ...asTheyAre(this.#beginning.length, length)] }
+    this.#beginning = beginning
+    this.#last = { raw: messages, items }
     this.#old = noticesIn(this.#last.items, length).filter(({ message }) => !this.#new.some((one) => isEqual(one.message, message)))
     this.#sentMs = atMs
     this.#wasEdited ||= wasEdited

@@ -5,6 +5,8 @@
 import { randomUUID } from 'node:crypto'
 import type { StoreState } from '../../index.js'
 import { sentenceOf, sessionOf, unsentSentence } from '../core/index.ts'
+import { NO_BEGINNING } from './beginning.ts'
+import type { Beginning } from './beginning.ts'
 import { Conversation } from './conversation.ts'
 import type { ConversationOptions, SentForm } from './conversation.ts'
 import type { Remembered, StoredForm } from './form-files.ts'
@@ -14,7 +16,6 @@ import type { Sender } from './identity.ts'
 import { isEditOf } from './early.ts'
 import { chainOf, commonLength } from './prefix.ts'
 import { isWhole } from '../projection/index.ts'
-import type { EditedItem } from '../projection/index.ts'
 import { folderOf, share } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import { isWrittenAnew, marksOf, saidIn } from './said.ts'
@@ -199,9 +200,9 @@ export class Conversations {
     if (!this.#forms.isForeign(key, conversation.id)) return false
     const form = this.#forms.of(key).find(({ id }) => id === conversation.id)?.form
     const common = form === undefined ? 0 : commonLinks(form.links, chain())
-    const items = form === undefined ? undefined : opened(form, chain(), common, request)
-    if (form === undefined || items === undefined) return false
-    conversation.takeOver(request.messages.slice(0, common), items, form)
+    const beginning = form === undefined ? undefined : opened(form, chain(), common, request)
+    if (form === undefined || beginning === undefined) return false
+    conversation.takeOver(request.messages.slice(0, common), beginning, form)
     return true
   }
 
@@ -259,9 +260,9 @@ export class Conversations {
     const conversation = new Conversation({ id, api, cwd, before: earlier ?? parent, continues, isNew }, this.#options)
     // The request may include reasoning that the model wrote after an edit.
     if (isNamed && (closest.found?.wasEdited === true || this.wasEdited(request, sender))) conversation.markEdited()
-    if (beginning !== undefined) conversation.takeOver(request.messages.slice(0, beginning.common), beginning.items, beginning.form)
+    if (beginning !== undefined) conversation.takeOver(request.messages.slice(0, beginning.common), beginning, beginning.form)
     // The host has changed the very first message: nothing of the last request is left in this one.
-    else if (stored !== undefined && near?.common === 0) conversation.takeOver([], [], stored.form)
+    else if (stored !== undefined && near?.common === 0) conversation.takeOver([], NO_BEGINNING, stored.form)
     return conversation
   }
 
@@ -272,14 +273,14 @@ export class Conversations {
     { found, common: own, left }: Closest,
     near: Near | undefined,
     isStored: boolean,
-  ): Beginning | undefined {
+  ): Begun | undefined {
     const isOwn = found !== undefined && !isStored && own >= (near?.common ?? 0)
     const common = isOwn ? own : (near?.common ?? 0)
     const form = isOwn ? (left ?? inMemory(found.form)) : near?.stored.form
-    const items = form === undefined ? undefined : opened(form, chain, common, request)
-    if (form === undefined || items === undefined) return undefined
-    if (isStored) return { form, items, common, of: undefined }
-    return isWhole(items, common) ? undefined : { form, items, common, of: isOwn ? found : this.#earlierOf((near as Near).stored, request.api) }
+    const sent = form === undefined ? undefined : opened(form, chain, common, request)
+    if (form === undefined || sent === undefined) return undefined
+    if (isStored) return { ...sent, form, common, of: undefined }
+    return isWhole(sent.items, sent.length) ? undefined : { ...sent, form, common, of: isOwn ? found : this.#earlierOf((near as Near).stored, request.api) }
   }
 
   /** An ID that no conversation of a key has: the name of its session, with a number for later ones. */
@@ -359,9 +360,9 @@ interface Closest {
 }
 
 /** The form that was sent for the first messages of a conversation. */
-interface Beginning {
+interface Begun extends Beginning {
   form: StoredForm
-  items: readonly EditedItem[]
+  /** The number of messages that the request and the form have in common. */
   common: number
   /** The other conversation that it continues. */
   of: Conversation | undefined

@@ -8,7 +8,7 @@ import type { EditedItem } from '../projection/index.ts'
 import { defaultStorePath, isFields, isRunning, UNFINISHED } from '../core/index.ts'
 import type { StoreOptions } from '../../index.js'
 import { isSealed, opened } from './seal.ts'
-import type { Sealed } from './seal.ts'
+import type { Sealed, Unsealed } from './seal.ts'
 
 /** The folder beside a store in which each store has its forms. */
 export const FORMS_FOLDER = 'gateway-forms'
@@ -37,8 +37,11 @@ export interface StoredForm {
   wasEdited: boolean
   /** The marks of what was said; none if the host names its sessions. */
   said: readonly string[]
-  /** The items for the first messages of a conversation with this chain; undefined if it is another conversation. */
-  open(chain: readonly string[], length: number): readonly EditedItem[] | undefined
+  /**
+   * The items for the first messages of a conversation with this chain, up to `length` of them; undefined if it is another
+   * conversation.
+   */
+  open(chain: readonly string[], length: number): Unsealed | undefined
 }
 
 /** A conversation and its last form. */

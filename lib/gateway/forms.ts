@@ -7,10 +7,10 @@ import { randomUUID } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { writePrivateFile } from '../core/index.ts'
-import { cutItems } from '../projection/index.ts'
 import type { EditedItem } from '../projection/index.ts'
 import { formFile, formFiles, headOf, readForm, stateOf, tidyForms } from './form-files.ts'
 import type { Line, Named, Remembered, StoredForm } from './form-files.ts'
+import { beginningOf } from './beginning.ts'
 import { commonLength, linkOf } from './prefix.ts'
 import { sealed } from './seal.ts'
 
@@ -138,7 +138,7 @@ export class Forms {
 /** A form of this process, as those of others. */
 export function inMemory({ chain, items, atMs, wasEdited, said = [] }: LastForm): StoredForm {
   const count = chain.length - 1
-  return { links: chain.map(linkOf), atMs, wasEdited, said, open: (_, length) => cutItems(items, count, length) }
+  return { links: chain.map(linkOf), atMs, wasEdited, said, open: (_, length) => beginningOf(items, count, length) }
 }
 
 /** The number of entries that two chains have in common. */

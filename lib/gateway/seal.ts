@@ -28,11 +28,18 @@ export function sealed(items: readonly EditedItem[], from: number, chain: readon
   })
 }
 
+/** The items for the first messages of a conversation. */
+export interface Unsealed {
+  items: readonly EditedItem[]
+  /** The number of messages that they stand for. */
+  length: number
+}
+
 /**
- * The items for the first `length` messages of a conversation with this chain, of a form that stood for `count` of them.
- * Undefined if they are damaged, or of another conversation.
+ * The items for as many of the first `length` messages of a conversation with this chain as a form of `count` of them had without any
+ * of the others. Undefined if they are damaged, or of another conversation.
  */
-export function opened(items: readonly Sealed[], count: number, chain: readonly string[], length: number): EditedItem[] | undefined {
+export function opened(items: readonly Sealed[], count: number, chain: readonly string[], length: number): Unsealed | undefined {
   const nexts = nextsOf(items as readonly EditedItem[], count)
   const whole = wholeLength(items as readonly EditedItem[], count, length, (item) => (item as readonly unknown[])[2] === true)
   try {
@@ -43,7 +50,7 @@ export function opened(items: readonly Sealed[], count: number, chain: readonly 
       if (Array.isArray(item)) return [[next, unlocked(item[1] as string, chain[next + 1]) as JsonEdit]]
       return [{ ...(item as { add: string }), add: unlocked((item as { add: string }).add, chain[next]) }]
     })
-    return [...own, ...Array.from({ length: length - whole }, (_, n) => whole + n)]
+    return { items: own, length: whole }
   } catch {
     return undefined
   }

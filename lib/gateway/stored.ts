@@ -1,12 +1,13 @@
 /** Finds the conversation of another process that a request continues, among those whose forms are stored. */
 import { appliedItems } from '../projection/index.ts'
-import type { EditedItem } from '../projection/index.ts'
+import { withRest } from './beginning.ts'
 import type { Remembered, StoredForm } from './form-files.ts'
 import { isPaired } from './pairs.ts'
 import { linkOf } from './prefix.ts'
 import type { ModelRequest } from './request.ts'
 import { lengthsOf } from './said.ts'
 import type { Said } from './said.ts'
+import type { Unsealed } from './seal.ts'
 import { shapeOf } from './shape.ts'
 
 /** A conversation of another process, and how many of a request's messages it had. */
@@ -54,9 +55,9 @@ export function commonLinks(links: readonly string[], chain: readonly string[]):
   return most
 }
 
-/** The items of a form for the first messages of a request; undefined if it is damaged, or splits calls from their results. */
-export function opened(form: StoredForm, chain: readonly string[], common: number, { api, messages }: ModelRequest): readonly EditedItem[] | undefined {
-  const items = common === 0 ? undefined : form.open(chain, common)
+/** A form for the first messages of a request; undefined if it is damaged, or splits calls from their results. */
+export function opened(form: StoredForm, chain: readonly string[], common: number, { api, messages }: ModelRequest): Unsealed | undefined {
+  const found = common === 0 ? undefined : form.open(chain, common)
   const own = messages.slice(0, common)
-  return items !== undefined && isPaired(appliedItems(own, items), own, shapeOf(api)) ? items : undefined
+  return found !== undefined && isPaired(appliedItems(own, withRest(found, common)), own, shapeOf(api)) ? found : undefined
 }
