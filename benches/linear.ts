@@ -1,7 +1,7 @@
 /**
  * Costs that grow with use, at a length and at twice that length: one long event of a stream, weeks of conversations, sessions open
  * on one store, the record of rolls of a host that cuts the front at each call, calls whose arguments have odd names, and what one
- * request may have many of: calls, parallel calls, prompts, blocks, changed files, and characters of one output. Twice as
+ * request may have many of: calls, parallel calls, prompts, texts, images, blocks, changed files, and characters of one output. Twice as
  * much is about twice the work; the memory kept for finished conversations stays about the same.
  */
 import { createServer } from 'node:http'
@@ -69,6 +69,8 @@ const DIMENSIONS: readonly Dimension[] = [
   { what: 'a first request with N calls', length: long(400), unit: 'ms', cost: (length) => sentOnce(calls(length)) },
   { what: 'N parallel calls in one answer', length: long(400), unit: 'ms', cost: (length) => sentOnce(parallel(length)) },
   { what: 'N prompts and answers without calls', length: long(1_000), unit: 'ms', cost: (length) => sentOnce(talk(length)) },
+  { what: 'N texts in one answer', length: long(1_000), unit: 'ms', cost: (length) => sentOnce(texts(length)) },
+  { what: 'N images in one result', length: long(4_000), unit: 'ms', cost: (length) => sentOnce(images(length)) },
   { what: 'N blocks in one prompt', length: long(4_000), unit: 'ms', cost: (length) => sentOnce(blocks(length)) },
   { what: 'an output of N hundred kB', length: long(20), unit: 'ms', cost: (length) => sentOnce(called('c', { command: 'run' }, 0, length * 100_000)) },
   { what: 'N reads of one file, one by one', length: long(100), unit: 'ms', cost: (length) => processor(() => rereads(length)) },
@@ -214,6 +216,22 @@ function talk(count: number): object[] {
 
 function blocks(count: number): object[] {
   return [{ role: 'user', content: Array.from({ length: count }, (_, n) => ({ type: 'text', text: `block ${n}` })) }]
+}
+
+function texts(count: number): object[] {
+  return [
+    { role: 'assistant', content: Array.from({ length: count }, (_, n) => ({ type: 'text', text: text(1_000, n) })) },
+    { role: 'user', content: 'on' },
+  ]
+}
+
+function images(count: number): object[] {
+  const image = (n: number): object => ({ type: 'image', source: { type: 'base64', media_type: 'image/png', data: Buffer.from(text(300, n)).toString('base64') } })
+  const content = Array.from({ length: count }, (_, n) => image(n))
+  return [
+    { role: 'assistant', content: [{ type: 'tool_use', id: 'c', name: 'bash', input: { command: 'look' } }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c', content }] },
+  ]
 }
 
 /** Reads one file again and again, with a request after each. */

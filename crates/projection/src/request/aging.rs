@@ -22,20 +22,18 @@ const CHARS_PER_TOKEN: u64 = 4;
 impl Segments {
     /// Judges the segments that become stale at the next call. When prices change, every due time is computed again.
     pub fn ripen(&mut self, policy: &Policy, objects: &dyn Objects) {
-        for place in std::mem::take(&mut self.early) {
-            self.judge(place, objects);
-        }
+        let early = std::mem::take(&mut self.early);
+        self.judge_all(early, objects);
         let factor = policy.price_steps.factor_at(self.tokens());
         let Prices { read, write } = policy.prices;
         // Above a step in the price, keeping text costs more.
         let prices = Prices { read: read * factor, write: write * factor };
         let need = Need { prices, lambda: self.lambda(), density: policy.density };
         if self.need.replace(need) != Some(need) {
-            (0..self.segments.len()).for_each(|place| self.judge(place, objects));
+            self.judge_all(0..self.segments.len(), objects);
         }
-        for place in self.schedule.due(self.calls) {
-            self.judge(place, objects);
-        }
+        let due = self.schedule.due(self.calls);
+        self.judge_all(due, objects);
         for step in self.ripening.due(self.calls) {
             self.judge_step(step, objects);
         }
@@ -89,6 +87,18 @@ impl Segments {
     pub(super) fn judge(&mut self, place: usize, objects: &dyn Objects) {
         self.judge_alone(place, objects);
         if let Some(step) = self.segments[place].step {
+            self.judge_step(step, objects);
+        }
+    }
+
+    /// As [`Self::judge`], for several segments: each of their answers is judged once, however many calls it has.
+    pub(super) fn judge_all(&mut self, places: impl IntoIterator<Item = usize>, objects: &dyn Objects) {
+        let mut steps = BTreeSet::new();
+        for place in places {
+            self.judge_alone(place, objects);
+            steps.extend(self.segments[place].step);
+        }
+        for step in steps {
             self.judge_step(step, objects);
         }
     }

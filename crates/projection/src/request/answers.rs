@@ -36,12 +36,14 @@ impl Request {
         let is_call = |block: &&&Value| text_of(block, "type") == "toolCall";
         let first = self.segments.segments.len();
         let signed = blocks.iter().filter(is_call).any(|call| is_signed(call));
-        let is_step = blocks.iter().any(|block| is_call(&block))
-            && !signed
-            && blocks.iter().filter(is_call).all(|call| !text_of(call, "id").is_empty());
+        let has_calls = blocks.iter().any(|block| is_call(&block));
+        let is_step =
+            has_calls && !signed && blocks.iter().filter(is_call).all(|call| !text_of(call, "id").is_empty());
         let mut is_behind_system = std::mem::take(&mut self.segments.behind_system);
+        let stands_alone = prose::stands_alone(message);
         let is_reasoning_alone =
-            !prose::stands_alone(message) && blocks.iter().any(|block| text_of(block, "type") == "thinking");
+            !stands_alone && blocks.iter().any(|block| text_of(block, "type") == "thinking");
+        let is_reasoning = self.segments.text_is_reasoning && has_calls;
         self.segments.begin_answer(is_step, objects);
         let mut arguments = Arguments::default();
         let mut rest = 0;
@@ -64,17 +66,16 @@ impl Request {
                     });
                     continue;
                 }
-                "thinking" => prose::thinking(number, message, block).map(|prose| {
+                "thinking" => prose::thinking(number, message, block, !stands_alone).map(|prose| {
                     let stands_in =
                         prose.rest == RestOfAnswer::Nothing && std::mem::take(&mut is_behind_system);
                     if stands_in { Prose { rest: RestOfAnswer::StandIn, ..prose } } else { prose }
                 }),
                 // A blank text leaves with the reasoning beside it: no provider takes it alone.
                 "text" if is_reasoning_alone => continue,
-                "text" => prose::prose(number, text_of(block, "text"), &blocks),
+                "text" => prose::prose(number, text_of(block, "text"), has_calls),
                 _ => None,
             };
-            let is_reasoning = self.segments.text_is_reasoning && blocks.iter().any(|block| is_call(&block));
             match prose {
                 Some(prose) if is_reasoning && prose.what == TextKind::Prose => {
                     self.push_prose(key, Prose { short: Short::Whole, ..prose }, is_new, objects);

@@ -161,9 +161,7 @@ impl Segments {
             self.take_form(place, form);
             changed.push(place);
         }
-        for place in &changed {
-            self.judge(*place, objects);
-        }
+        self.judge_all(changed.iter().copied(), objects);
         changed
     }
 }

@@ -32,9 +32,8 @@ impl Segments {
         for (place, form) in &shape.forms {
             self.take_form(*place, *form);
         }
-        for place in shape.places() {
-            self.judge(place, objects);
-        }
+        let changed: Vec<usize> = shape.places().collect();
+        self.judge_all(changed, objects);
         self.ledger.pay(&shape.roll);
         self.drop_reasoning(&shape.roll);
     }
@@ -60,9 +59,7 @@ impl Segments {
             self.segments[*place].since = self.calls;
             self.take_form(*place, *form);
         }
-        for (place, _) in &shape.before {
-            self.judge(*place, objects);
-        }
+        self.judge_all(shape.before.iter().map(|(place, _)| *place), objects);
         for call_digest in &shape.call_digests {
             call_digest.last().into_iter().for_each(|last| self.aim_step(last + 1, objects));
         }

@@ -40,18 +40,19 @@ pub fn is_rules_file(path: &str) -> bool {
 ///   without calls may be left out. Encrypted reasoning stays.
 /// - OpenAI's Responses tie a reasoning item to the call or message after it, and Google ties calls to it.
 ///
-/// Reasoning that may not leave alone may leave together with its calls and their results.
-pub(crate) fn thinking(block: usize, message: &Value, content: &Value) -> Option<Prose> {
+/// Reasoning that may not leave alone may leave together with its calls and their results. `is_alone`: nothing would be left of the
+/// answer without it.
+pub(crate) fn thinking(block: usize, message: &Value, content: &Value, is_alone: bool) -> Option<Prose> {
     let text = text_of(content, "thinking");
     let chars = tokens::utf16_len(text);
     let signature = text_of(content, "thinkingSignature");
     if chars == 0 && signature.is_empty() {
         return None;
     }
-    let short = if stands_alone(message) { leaves(message, signature) } else { Short::Whole };
+    let short = if is_alone { Short::Whole } else { leaves(message, signature) };
     // Some providers show nothing of the reasoning but its signature.
     let id = said_id(if chars == 0 { signature } else { text });
-    let rest = if stands_alone(message) { RestOfAnswer::Some } else { RestOfAnswer::Nothing };
+    let rest = if is_alone { RestOfAnswer::Nothing } else { RestOfAnswer::Some };
     Some(Prose { block, id, chars, what: TextKind::Thinking, short, line: None, rest })
 }
 
@@ -98,13 +99,12 @@ pub(super) fn stands_alone(message: &Value) -> bool {
     others.any(|block| text_of(block, "type") != "text" || !text_of(block, "text").trim().is_empty())
 }
 
-/// A text of an answer that consists of these blocks.
-pub(crate) fn prose(block: usize, text: &str, blocks: &[&Value]) -> Option<Prose> {
+/// A text of an answer. `has_calls`: the answer has calls.
+pub(crate) fn prose(block: usize, text: &str, has_calls: bool) -> Option<Prose> {
     let chars = tokens::utf16_len(text);
     if chars == 0 {
         return None;
     }
-    let has_calls = blocks.iter().any(|block| text_of(block, "type") == "toolCall");
     let id = said_id(text);
     let kept = if has_calls { KEPT } else { KEPT_OF_LAST };
     let short = if chars > kept + MARK { Short::Text(shortened(text, kept, &id)) } else { Short::Whole };
@@ -157,9 +157,9 @@ pub fn named_texts(message: &Value) -> Vec<(String, &str)> {
         "user" => users(message),
         "assistant" => {
             let whole = whole_text(message);
-            let blocks = blocks_of(message, whole.as_ref());
+            let (blocks, calls) = (blocks_of(message, whole.as_ref()), has_calls(message));
             let texts = blocks.iter().enumerate().filter(|(_, block)| text_of(block, "type") == "text");
-            texts.filter_map(|(number, block)| prose(number, text_of(block, "text"), &blocks)).collect()
+            texts.filter_map(|(number, block)| prose(number, text_of(block, "text"), calls)).collect()
         }
         _ => Vec::new(),
     };
@@ -274,15 +274,19 @@ mod tests {
         let other =
             if calls { json!({ "type": "toolCall" }) } else { json!({ "type": "text", "text": "x" }) };
         message["content"] = json!([block, other]);
-        assert_eq!(thinking(0, &message, &block).unwrap().short, short);
+        assert_eq!(thinking(0, &message, &block, !stands_alone(&message)).unwrap().short, short);
         message["content"] = json!([block, { "type": "text", "text": " " }]);
-        assert_eq!(thinking(0, &message, &block).unwrap().short, Short::Whole, "nothing else would be left");
+        assert_eq!(
+            thinking(0, &message, &block, !stands_alone(&message)).unwrap().short,
+            Short::Whole,
+            "nothing else would be left"
+        );
     }
 
     #[test]
     fn reasoning_that_is_not_shown_is_known_by_its_signature() {
         let of = |text: &str, signature: &str| {
-            thinking(0, &json!({}), &json!({ "thinking": text, "thinkingSignature": signature }))
+            thinking(0, &json!({}), &json!({ "thinking": text, "thinkingSignature": signature }), true)
                 .map(|prose| prose.id)
         };
         assert_eq!([of("hm", "s"), of("", "s"), of("", "")], [Some(said_id("hm")), Some(said_id("s")), None]);
@@ -301,9 +305,7 @@ mod tests {
     #[test]
     fn prose_is_shortened_if_that_makes_it_shorter() {
         for (has_calls, kept) in [(true, KEPT), (false, KEPT_OF_LAST)] {
-            let call = json!({ "type": "toolCall" });
-            let blocks: Vec<&Value> = if has_calls { vec![&call] } else { Vec::new() };
-            let short = |chars: usize| prose(0, &"x".repeat(chars), &blocks).unwrap().short;
+            let short = |chars: usize| prose(0, &"x".repeat(chars), has_calls).unwrap().short;
             assert_eq!(short(kept + MARK), Short::Whole);
             let Short::Text(text) = short(kept + MARK + 1) else { panic!("it is too long") };
             assert!(text.starts_with(&format!("{}\n[... {} more chars: id=", "x".repeat(kept), MARK + 1)));
@@ -312,13 +314,12 @@ mod tests {
 
     #[test]
     fn line_for_prose_names_it() {
-        let call = json!({ "type": "toolCall" });
-        let line = |text: &str| prose(0, text, &[&call]).unwrap().line.unwrap();
+        let line = |text: &str| prose(0, text, true).unwrap().line.unwrap();
         let id = |text: &str| said_id(text);
         assert_eq!(line("I look."), format!("said: I look. id={}", id("I look.")));
         for (text, begin) in [("a\nb", "a b"), (" a", "a"), (&"x".repeat(KEPT + 1), &"x".repeat(KEPT))] {
             assert_eq!(line(text), format!("said: {begin}... id={}", id(text)));
         }
-        assert_eq!(prose(0, "I look.", &[]).unwrap().line, None, "without calls it never becomes a line");
+        assert_eq!(prose(0, "I look.", false).unwrap().line, None, "without calls it never becomes a line");
     }
 }

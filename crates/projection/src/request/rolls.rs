@@ -330,9 +330,7 @@ impl Segments {
             self.bring_back(*place, turns);
             self.segments[*place].since = self.calls;
         }
-        for place in places {
-            self.judge(place, objects);
-        }
+        self.judge_all(places, objects);
     }
 
     /// The first call of each of these answers.

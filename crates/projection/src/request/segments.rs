@@ -128,12 +128,9 @@ impl Segments {
         let start = self.segments.len();
         let before = self.users.replace((self.users.map_or(start, |(first, _)| first), start));
         let from = before.map_or(0, |(_, newest)| newest);
-        for place in from..start {
-            if matches!(&self.segments[place].kind, SegmentKind::Prose(prose) if prose.what != TextKind::Prose)
-            {
-                self.judge(place, objects);
-            }
-        }
+        let is_it = |segment: &Segment| matches!(&segment.kind, SegmentKind::Prose(prose) if prose.what != TextKind::Prose);
+        let places: Vec<usize> = (from..start).filter(|place| is_it(&self.segments[*place])).collect();
+        self.judge_all(places, objects);
     }
 
     /// An answer comes next; `is_step` says whether it has calls that can become lines. The previous one is no longer
@@ -143,11 +140,9 @@ impl Segments {
         if is_step {
             self.steps.push(Step { first: self.segments.len(), since: self.calls, ..Step::default() });
         }
-        for place in before..self.newest_answer {
-            if matches!(&self.segments[place].kind, SegmentKind::Prose(_)) {
-                self.judge(place, objects);
-            }
-        }
+        let is_prose = |place: &usize| matches!(self.segments[*place].kind, SegmentKind::Prose(_));
+        let places: Vec<usize> = (before..self.newest_answer).filter(is_prose).collect();
+        self.judge_all(places, objects);
     }
 
     /// Appends prose that may leave. Returns their place.
@@ -244,9 +239,7 @@ impl Segments {
     pub fn touch(&mut self, object: &ObjectId, objects: &dyn Objects) {
         let places = [&self.places, &self.carriers].into_iter().filter_map(|all| all.get(object));
         let all: Vec<usize> = places.chain(self.reads.get(object)).flatten().copied().collect();
-        for place in all {
-            self.judge(place, objects);
-        }
+        self.judge_all(all, objects);
     }
 
     /// Starts a user's turn: results that answers have pointed to may leave, and restored segments have stayed for one more
@@ -260,19 +253,15 @@ impl Segments {
             }
             *turns > 0
         });
-        for place in over {
-            self.judge(place, objects);
-        }
+        self.judge_all(over, objects);
     }
 
     /// An object's output is needed now, so its age restarts at 0.
     pub fn renew(&mut self, object: &ObjectId, objects: &dyn Objects) {
         let places = [&self.places, &self.carriers].into_iter().filter_map(|all| all.get(object));
         let all: Vec<usize> = places.flatten().copied().collect();
-        for place in all {
-            self.segments[place].since = self.calls;
-            self.judge(place, objects);
-        }
+        all.iter().for_each(|place| self.segments[*place].since = self.calls);
+        self.judge_all(all, objects);
     }
 
     /// An answer in progress points to lines in a call's result.

@@ -19,10 +19,8 @@ impl Segments {
             .map(|(place, _)| place)
             .collect();
         self.reads.entry(lines.file.clone()).or_default().push(place);
-        for earlier in covered {
-            self.segments[earlier].superseded = true;
-            self.judge(earlier, objects);
-        }
+        covered.iter().for_each(|earlier| self.segments[*earlier].superseded = true);
+        self.judge_all(covered, objects);
     }
 
     /// Returns the named result in which an object's text is in the request in full: not rolled, not as an excerpt, and not cut
