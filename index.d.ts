@@ -419,8 +419,9 @@ export interface ModelCall {
   /** The harness's clock, in milliseconds since the epoch. */
   nowMs: number
   /**
-   * For `resync`: when an earlier process sent the messages last, in milliseconds since the epoch, if it sent them in the
-   * form that the record gives them. The provider then has them cached, until that is too long ago.
+   * When the last request was sent, in milliseconds since the epoch, where the engine does not know: an earlier process sent it, in
+   * the form that the record gives it, or the harness has sent it again. The provider then has it cached, for the time that it
+   * keeps a prefix.
    */
   sentMs?: number
   /** Estimated tokens of the system prompt and the tool declarations. */

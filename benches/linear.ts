@@ -226,7 +226,10 @@ function texts(count: number): object[] {
 }
 
 function images(count: number): object[] {
-  const image = (n: number): object => ({ type: 'image', source: { type: 'base64', media_type: 'image/png', data: Buffer.from(text(300, n)).toString('base64') } })
+  const image = (n: number): object => ({
+    type: 'image',
+    source: { type: 'base64', media_type: 'image/png', data: Buffer.from(text(300, n)).toString('base64') },
+  })
   const content = Array.from({ length: count }, (_, n) => image(n))
   return [
     { role: 'assistant', content: [{ type: 'tool_use', id: 'c', name: 'bash', input: { command: 'look' } }] },

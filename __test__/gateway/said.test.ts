@@ -1,4 +1,4 @@
-/** What was said in a conversation, read at each request: the same as read at once, and only what is new is looked at. */
+/** The answers of a conversation, read at each request: the same as read at once, and only what is new is looked at. */
 import { expect, test } from 'vitest'
 import { conversation, written } from '../hosts/conversation.ts'
 import type { Step } from '../hosts/conversation.ts'
@@ -37,12 +37,13 @@ test.each(FORMATS)('%s: request by request, also where the host cuts and changes
   }
 })
 
-test('what was read before is not looked at again', () => {
+test('messages that were read before are not looked at again', () => {
   let looked = 0
   const counted = (message: object): object =>
     new Proxy(message, { get: (target, name, receiver) => ((looked += name === 'content' ? 1 : 0), Reflect.get(target, name, receiver) as unknown) })
   const messages = messagesOf('openai-chat', conversation(3, 200)).map(counted)
-  const read = (count: number, before?: Said, common = 0): Said => saidIn({ api: 'chat', messages: messages.slice(0, count) as Record<string, unknown>[] }, before, common)
+  const read = (count: number, before?: Said, common = 0): Said =>
+    saidIn({ api: 'chat', messages: messages.slice(0, count) as Record<string, unknown>[] }, before, common)
   const before = read(messages.length - 2)
   looked = 0
   read(messages.length, before, messages.length - 2)

@@ -5,9 +5,9 @@
 import { afterEach, expect, test } from 'vitest'
 import { lasting } from '../gateway/support.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
-import { Host } from './host.ts'
+import { events, Host } from './host.ts'
 import type { Event } from './host.ts'
-import { formats, World } from './through.ts'
+import { formats, GATEWAY, World } from './through.ts'
 import { some } from '../rows.ts'
 
 afterEach(cleanUp)
@@ -26,6 +26,8 @@ const EDITS: readonly [name: string, event: Event][] = [
   ['inserted calls', { do: 'insert', what: 'calls', at: 0.3, size: 12 }],
   ['a removed message', { do: 'remove', at: 0.5 }],
   ['a step back', { do: 'back', at: 0.8 }],
+  ['an hour later, the same again', { do: 'wait' }],
+  ['another session with the same messages', { do: 'fork' }],
 ]
 
 /** The host's steps before its edit: enough for several outputs to have left. */
@@ -48,7 +50,7 @@ function difference(one: Buffer, other: Buffer): string | undefined {
 }
 
 /** A format whose sessions have no IDs: there, a change early on begins a new conversation. */
-const NAMELESS = ['nothing', 'a changed first prompt', 'a step back']
+const NAMELESS = ['nothing', 'a changed first prompt', 'a step back', 'an hour later, the same again']
 
 const rows = formats.flatMap((format) =>
   EDITS.filter(([name]) => format !== 'gemini' || NAMELESS.includes(name)).map(([name, event]) => [format, name, event] as const),
@@ -63,7 +65,8 @@ test.each(some(rows, 8))('%s, %s', { timeout: 120_000 }, async (format, _name, e
     await steady.apply(event)
     await steady.request(host)
   }
-  const after: readonly Event[] = [edit, { do: 'calls', ids: ['after_1'], size: 12, args: 'short', says: 0, reasons: false }, { do: 'answer', size: 1 }]
+  const calls = (n: number): Event => ({ do: 'calls', ids: [`after_${n}`], size: 12, args: 'short', says: 0, reasons: false })
+  const after: readonly Event[] = [edit, calls(1), calls(2), calls(3), { do: 'answer', size: 1 }]
   for (const event of after) {
     host.apply(event)
     await steady.apply(event)
@@ -73,4 +76,38 @@ test.each(some(rows, 8))('%s, %s', { timeout: 120_000 }, async (format, _name, e
     expect([event.do, one.hasRolled, other.hasRolled, difference(one.body, other.body)]).toEqual([event.do, one.hasRolled, one.hasRolled, undefined])
   }
   await steady.close()
+})
+
+/** Steps of a random host. */
+const STEPS = 40
+
+/** The seeds of random hosts. */
+const SEEDS = [5, 6, 7, 8]
+
+/**
+ * The most steps of a random host in which the two may differ. What only the running one knows is in docs/gateway.md: requests
+ * that left their conversation as it was, and what rolls had saved before the restart.
+ */
+const MOST_DIFFERENT = 6
+
+const hosts = formats.flatMap((format) => SEEDS.map((seed) => [format, seed] as const))
+
+test.each(some(hosts, 2))('%s, a random host of seed %i', { timeout: 300_000 }, async (format, seed) => {
+  const steady = new World(format, lasting())
+  await steady.open()
+  const host = new Host()
+  const different: string[] = []
+  let steps = 0
+  for (const event of events(seed, GATEWAY)) {
+    if ((steps += 1) > STEPS) break
+    host.apply(event)
+    await steady.apply(event)
+    if (host.steps.length === 0) continue
+    const anew = await steady.twin()
+    const [one, other] = [await steady.request(host), await anew.request(host)]
+    await anew.close()
+    if (difference(one.body, other.body) !== undefined) different.push(`${steps} ${event.do}: ${one.body.length} and ${other.body.length} bytes`)
+  }
+  await steady.close()
+  expect(different.length, different.join('\n')).toBeLessThanOrEqual(MOST_DIFFERENT)
 })

@@ -20,9 +20,9 @@ import { chainOf, commonLength, lengthWithoutSystem, noticesIn, withNotices } fr
 import type { PlacedNotice } from './prefix.ts'
 import { actualReceipt } from './receipt.ts'
 import { notePrompt } from './prompt.ts'
-import type { Api, ModelRequest } from './request.ts'
 import { SaidSoFar } from './said.ts'
 import type { Said } from './said.ts'
+import type { Api, ModelRequest } from './request.ts'
 import { hostShape, newFacts, shapeOf } from './shape.ts'
 import type { CallFacts } from './shape.ts'
 
@@ -89,8 +89,8 @@ export class Conversation {
   /** The session has to be opened anew, because another process has gone on with it. */
   #isOutdated = false
   #chain: string[] = ['']
-  #queue: Promise<unknown> = Promise.resolve()
   #said = new SaidSoFar()
+  #queue: Promise<unknown> = Promise.resolve()
   #met = 0
   /** Messages that the projection does not know of: notices of an earlier process, and what a user has brought back. */
   #old: readonly PlacedNotice[] = []
@@ -136,12 +136,12 @@ export class Conversation {
     return this.#request === undefined ? 0 : this.#options.modelOf(this.#request).contextWindow
   }
 
-  /** The form of the last request, for a later process. */
   /** The answers in the last request. */
   get said(): Said {
     return this.#said.of(this.api, this.#last.raw)
   }
 
+  /** The form of the last request, for a later process. */
   get form(): LastForm {
     this.#chain = chainOf(this.#last.raw, this.#chain)
     const { items } = this.#last
@@ -182,6 +182,7 @@ export class Conversation {
     // A retry gets the same bytes; only its cache markers are its own.
     if (common > 0 && common === raw.length && common === messages.length) {
       if (chain !== undefined) this.#chain = [...chain]
+      this.#again()
       return items
     }
     this.#options.onNext?.(this, request)
@@ -246,10 +247,10 @@ export class Conversation {
     const left = await this.close()
     this.#last = { raw: [], items: [] }
     this.#chain = ['']
+    this.#said = new SaidSoFar()
     this.#request = undefined
     this.#facts = newFacts()
     this.#beginning = NO_BEGINNING
-    this.#said = new SaidSoFar()
     ;[this.#old, this.#new] = [[], []]
     if (!this.continues) this.before = undefined
     return left
@@ -279,6 +280,12 @@ export class Conversation {
       this.#options.onTrouble('projection', `a request went out without new edits: ${sentenceOf(error)}`)
       return this.#missed(length, common)
     }
+  }
+
+  /** The last request goes out once more: from now on, the provider has it cached. */
+  #again(): void {
+    this.#sentMs = this.#now()
+    void this.#opened?.then(({ projection }) => projection.sentAgain()).catch(() => {})
   }
 
   #missed(length: number, common: number): SentForm {

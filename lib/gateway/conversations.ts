@@ -190,7 +190,9 @@ export class Conversations {
     if (near.some(({ found, common }) => common === found.raw.length)) return undefined
     if (session === undefined && near.length > 0 && storedFor(this.#earlierOnes(key), chain())?.isWhole === true) return undefined
     const edited = near.find(({ found, common }) =>
-      session === undefined ? isWrittenAnew({ api, messages: found.raw as object[], said: found.said }, request, said()) : isEditOf(found.raw, messages, common),
+      session === undefined
+        ? isWrittenAnew({ api, messages: found.raw as object[], said: found.said }, request, said())
+        : isEditOf(found.raw, messages, common),
     )
     return edited === undefined || this.#forms.isForeign(key, edited.found.id) ? undefined : { ...edited, isEdit: true }
   }

@@ -230,10 +230,7 @@ function newest(messages: readonly object[], sizes: readonly number[], most: num
 function isUsers(message: object | undefined): boolean {
   const { role, content, parts } = message as Fields
   const blocks = [content, parts].flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : []))
-  return (
-    role === 'user' &&
-    !blocks.some((block) => isFields(block) && (block['type'] === 'tool_result' || isFields(geminiField(block, 'functionResponse'))))
-  )
+  return role === 'user' && !blocks.some((block) => isFields(block) && (block['type'] === 'tool_result' || isFields(geminiField(block, 'functionResponse'))))
 }
 
 /** True if a message is the model's. */

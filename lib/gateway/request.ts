@@ -75,7 +75,9 @@ export function readRequest(api: Api, given: unknown, isConnected = false, path 
     messages: list,
     model: api === 'gemini' && envelope === undefined ? decodeURIComponent(GENERATE.exec(path)?.[1] ?? '') : textOf(given['model']),
     ...(envelope !== undefined && { envelope }),
-    systemTokens: Math.ceil((sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(geminiField(body, 'systemInstruction')) + sizeOf(loadedOf(tools, messages))) / 4),
+    systemTokens: Math.ceil(
+      (sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(geminiField(body, 'systemInstruction')) + sizeOf(loadedOf(tools, messages))) / 4,
+    ),
     hasTools: tools.length > 0,
     canRecall: recall.isDeclared || (recall.isDeferred && isConnected),
     isPlainRecall: recall.isPlain,

@@ -142,15 +142,6 @@ export class CallBoundary {
   }
 }
 
-/**
- * What no request had although it stands before something that one had: units that the host has inserted or changed, and these
- * `other` parts.
- */
-export function unsent(units: readonly Unit[], seen: ReadonlyMap<Unit, number>, other: readonly Part[]): Set<Part> {
-  const last = units.findLastIndex((unit) => seen.has(unit))
-  return new Set([...units.flatMap((unit, at) => (at < last && !seen.has(unit) ? unit.parts : [])), ...other])
-}
-
 /** The messages of the user and the model in a unit, as they are compared with the record. */
 function turnMessages({ parts }: Unit): TurnMessage[] {
   return parts.flatMap(({ message }) => turnMessage(recordable(handed(message))) ?? [])

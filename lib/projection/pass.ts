@@ -17,11 +17,14 @@ export interface Pass {
   isRepeated: boolean
   /** Results that the host has reworded. */
   reworded: ReadonlySet<Part>
-  /** Parts that the host has put into the past, or changed there: no request had them. */
+  /** Results that the host has put into the past, or changed there: no request had them. */
   unsent: ReadonlySet<Part>
   /** The names of the places behind the units of `table` and `fresh`. */
   places: readonly string[]
-  /** When everything recorded of the messages was last sent in the form that the record gives it; undefined if it was not. */
+  /**
+   * When everything recorded of the messages was last sent in the form that the record gives it, if the engine does not know;
+   * undefined if it was not.
+   */
   sentMs?: number
   /** An earlier process has sent some of what is recorded before something that the host has changed since. */
   isChanged?: boolean

@@ -6,7 +6,7 @@ import type { Assembled, ContextManager, HeldBack, ModelCall, Plan } from '../..
 import { Driver } from './driver/driver.ts'
 import { ask, checkWidth, incoming, invalid, within } from '../core/index.ts'
 import type { Keyed, Moment, Visible } from './driver/port.ts'
-import { CallBoundary, unsent } from './boundary.ts'
+import { CallBoundary } from './boundary.ts'
 import { callOf } from './call.ts'
 import { changedCalls } from './changed.ts'
 import { callsOf, hasSameCalls, Results, withSameCalls } from './results.ts'
@@ -63,8 +63,10 @@ export class Projection {
   #view: Assembled | undefined
   /** A call has taken too long and has not ended. */
   #isLate = false
-  /** When the last call was carried out. */
+  /** When the last call was carried out, or its request sent again. */
   #sentMs: number | undefined
+  /** When the host has sent the last form again since the last call. */
+  #againMs: number | undefined
   /** Its model. */
   #lastModel: string | undefined
   readonly #warned = new Set<string>()
@@ -118,7 +120,15 @@ export class Projection {
    */
   lastForm<T>(messages: readonly T[]): T[] {
     if (this.#view !== undefined) return sections(messages as Parameters<typeof sections>[0], this.#view) as T[]
-    return this.#reasoning.sent(this.#table.lastForm(messages as readonly object[])) as T[]
+    return this.#reasoning.sent(this.#orderly(this.#table.lastForm(messages as readonly object[]))) as T[]
+  }
+
+  /**
+   * Takes in that the host has just sent the last form again without a call of {@link transform}, as for a retry: the provider has it
+   * cached since then.
+   */
+  sentAgain(): void {
+    if (this.#sentMs !== undefined) this.#sentMs = this.#againMs = this.#now()
   }
 
   /**
@@ -195,11 +205,13 @@ export class Projection {
     const isRepeated = fresh?.length === 0 && messages.length > 0 && model === this.#lastModel
     const places = this.#told.placesWith(fresh ?? [])
     const pass: Pass = { messages, shape, table: old, fresh, places, wasCertain: this.#driver.agrees, isRepeated, reworded: new Set(), unsent: new Set() }
+    if (follows && this.#againMs !== undefined) pass.sentMs = this.#againMs
     this.#pass = pass
     try {
       const plan = (await this.#driver.take('end', true)) as Plan
       await this.#enforce(pass, plan)
       this.#sentMs = this.#now()
+      this.#againMs = undefined
       this.#lastModel = model
       if (!follows) {
         this.#reasoning.rebuilt(
@@ -320,7 +332,8 @@ export class Projection {
     if (isAsRecorded && sentMs !== undefined) pass.sentMs = sentMs
     for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts))
       if (reworded.has(part) || unknown.has(part)) await this.#results.record(part.message)
-    pass.unsent = unsent(isFirst ? [] : units, seen, [...reworded, ...unknown])
+    // A later process finds the same ones. Texts that no request had are those that the record does not have.
+    pass.unsent = new Set([...reworded, ...unknown])
     const known = units.slice(0, boundary)
     pass.places = placesBehind(units)
     if (isFirst && this.#options.keepsNotices !== true)

@@ -1,7 +1,7 @@
 /** Notices for a model whose provider refuses a message of the user behind results: those that another model got there. */
 import { endsWithResult } from './shape.ts'
 
-/** The messages with each notice that stands behind results moved to before the next words of the user; until then it waits. */
+/** The messages with each notice that follows results moved to before the next words of the user; until then it waits. */
 export function behindAnswers<T extends object>(messages: readonly T[], isNotice: (message: T) => boolean): T[] {
   const sent: T[] = []
   const waiting: T[] = []

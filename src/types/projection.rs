@@ -79,8 +79,9 @@ pub struct ModelCall {
     pub cache_kept: Option<f64>,
     /// The harness's clock, in milliseconds since the epoch.
     pub now_ms: f64,
-    /// For `resync`: when an earlier process sent the messages last, in milliseconds since the epoch, if it sent them in the
-    /// form that the record gives them. The provider then has them cached, until that is too long ago.
+    /// When the last request was sent, in milliseconds since the epoch, where the engine does not know: an earlier process sent it, in
+    /// the form that the record gives it, or the harness has sent it again. The provider then has it cached, for the time that it
+    /// keeps a prefix.
     pub sent_ms: Option<f64>,
     /// Estimated tokens of the system prompt and the tool declarations.
     pub system_tokens: f64,

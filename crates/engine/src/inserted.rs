@@ -5,13 +5,14 @@ use std::collections::HashSet;
 
 use crate::session::client::Fsync;
 use crate::session::error::Result;
-use context_model::chat::{Chat, said_id};
+use context_model::chat::{Arrived, Chat, said_id};
 use context_projection::request::plan::{Call, IncomingMessage};
 use context_projection::request::prose::named_texts;
 use context_store::AsOf;
 use serde_json::Value;
 
 use crate::engine::{Inner, State};
+use crate::unsent::Unsent;
 
 impl Inner {
     /// Records the texts of messages that count as recorded and are not, as far as the request may name them.
@@ -53,6 +54,30 @@ impl Inner {
             state.request.segments.unrecorded.extend(ids.iter().cloned());
         }
         state.unsent.texts.extend(ids);
+        Ok(())
+    }
+
+    /// Records when messages came whose places in the conversation don't say it: `answers` of one hand-over, which began behind a
+    /// request if `continues`, and, once they may leave, texts in the past.
+    pub(crate) async fn note_arrivals(
+        &self,
+        state: &mut State,
+        (answers, continues): (u64, bool),
+        may_leave: bool,
+    ) -> Result<()> {
+        let made = state.request.made;
+        // The first answer is that to the last request, which had everything before it.
+        let together = answers.saturating_sub(u64::from(continues));
+        let row = (answers > 1).then(|| Arrived { made, answers: together, ..Arrived::default() });
+        let past = if may_leave { state.unsent.arrived(made) } else { None };
+        for one in row.into_iter().chain(past) {
+            if self.commit(state, Fsync::WithSettle, |_, work| Ok(work.chat.arrived(&one))).await? {
+                state.request.arrived.push(one);
+            }
+        }
+        if may_leave {
+            state.unsent = Unsent::default();
+        }
         Ok(())
     }
 

@@ -19,7 +19,6 @@ use tracing::instrument;
 use crate::engine::{Engine, Inner, State};
 use crate::namesakes::Namesakes;
 use crate::results::Taking;
-use crate::unsent::Unsent;
 
 /// The time in milliseconds for which the writes of other machines are not fetched again.
 const PULL_AGE_MS: i64 = 1_000;
@@ -72,11 +71,16 @@ impl Engine {
         if state.came_back {
             self.inner.forget_underway(&mut state);
         }
+        if call.sent_ms.is_some() {
+            state.request.clock.ask_again(call.sent_ms, moment(call));
+        }
         let policy = state.request.policy(call, moment(call));
         state.request.segments.set_shortens(call.shortens);
         state.request.segments.set_system_tokens(call.system_tokens);
         // After an answer without calls a user's message comes next, and writes of others until then count.
         let is_over = incoming.last().is_some_and(|one| one.message["role"] == "assistant");
+        let (made, continues) =
+            (state.request.made, incoming.first().is_none_or(|one| one.message["role"] != "user"));
         for one in incoming {
             if state.taken.contains(&one) {
                 continue;
@@ -118,13 +122,12 @@ impl Engine {
             }
         }
         self.inner.notices(&mut state, Fsync::WithSettle, call.place.as_deref()).await?;
+        let answers = state.request.made - made;
+        self.inner.note_arrivals(&mut state, (answers, continues), call.rolls).await?;
         let policy = state.request.policy(call, moment(call));
         plan.rewrite_cost = state.request.segments.rewrite_cost(&policy);
         plan.spent = state.request.spent;
         plan.point = Some((state.session.point, self.inner.times().await?));
-        if call.rolls {
-            state.unsent = Unsent::default();
-        }
         state.request.finish(&mut plan);
         // The rest cannot fail, and all reads of tools have come as results.
         state.taken.clear();
@@ -177,6 +180,7 @@ impl Engine {
         self.inner.note_whole(&mut state).await?;
         let State { request, session, unsent, .. } = &mut *state;
         request.segments.count_calls(request.made);
+        request.repeat_arrivals();
         unsent.date(&mut request.segments);
         request.repeat_call_digests(session);
         request.note_unbound();

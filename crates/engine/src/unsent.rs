@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use context_model::chat::Arrived;
 use context_model::id::ObjectId;
 use context_projection::request::prose::named_texts;
 use context_projection::request::segments::Segments;
@@ -22,6 +23,18 @@ impl Unsent {
         if is_unsent(message) {
             self.texts.extend(named_texts(message).into_iter().map(|(id, _)| id));
         }
+    }
+
+    /// The record of it, after this many of the session's answers; `None` if there is none.
+    pub(crate) fn arrived(&self, made: u64) -> Option<Arrived> {
+        if self.texts.is_empty() && self.objects.is_empty() {
+            return None;
+        }
+        let mut said: Vec<String> = self.texts.iter().cloned().collect();
+        let mut calls: Vec<ObjectId> = self.objects.iter().cloned().collect();
+        said.sort_unstable();
+        calls.sort_unstable();
+        Some(Arrived { made, said, calls, ..Arrived::default() })
     }
 
     /// Begins the age of all of it now.

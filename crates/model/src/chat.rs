@@ -15,6 +15,7 @@
 //!                 "listed": "the lines of the notices that one of these represents" },
 //!               { "evidence": [{ "call": "call_1", "evidence": {} }] },
 //!               { "inserted": ["a text that the harness has put into the past"] },
+//!               { "arrived": { "made": 8, "answers": 6, "said": ["0123456789a"], "calls": ["call_1"] } },
 //!               { "results": [], "excerpts": [], "arguments": [], "whole": ["call_2"], "bound": true }]
 //!   }],
 //!   "turn_count": 1, "toolcall_refs": ["call_1"], "records_evidence": true }
@@ -24,11 +25,13 @@
 //! missing or has the wrong type as empty, so a damaged document is read as far as possible. Unknown fields stay
 //! unchanged, because a chat changes only by patches that add.
 
+mod arrival;
 mod beginning;
 mod change;
 mod fields;
 mod roll;
 
+pub use arrival::Arrived;
 pub use beginning::beginning_of;
 pub use change::ChatPatch;
 pub use change::Notice;
@@ -44,8 +47,8 @@ use crate::hash::Digest;
 use crate::id::{ObjectId, SessionId, unmarked};
 use crate::object::Document;
 use fields::{
-    ACTIVATED_IDS, ASSISTANT, EVIDENCE, INSERTED, LISTED, NOTICES, ROLLS, TOOLCALL_IDS, TURNS, USER, list,
-    text, texts,
+    ACTIVATED_IDS, ARRIVED, ASSISTANT, EVIDENCE, INSERTED, LISTED, NOTICES, ROLLS, TOOLCALL_IDS, TURNS, USER,
+    list, text, texts,
 };
 
 /// Hexadecimal digits of a [`said_id`]. More than object handles have, so that the two can't be confused.
@@ -108,6 +111,12 @@ impl<'a> Chat<'a> {
     /// Returns what results say of files, where the calls themselves don't have it, oldest first.
     pub fn evidence(self) -> impl Iterator<Item = &'a Value> {
         self.turns().flat_map(Turn::evidence)
+    }
+
+    /// The messages that came at another time than their places say, oldest first.
+    pub fn arrived(self) -> impl Iterator<Item = Arrived> {
+        let entries = self.turns().flat_map(|turn| list(turn.0, ROLLS));
+        entries.filter_map(|entry| entry.get(ARRIVED)).map(Arrived::of)
     }
 
     /// The tool calls and files that a turn activated.
@@ -173,7 +182,9 @@ impl<'a> Turn<'a> {
 
     /// The rolls that happened in this turn, oldest first.
     pub fn rolls(self) -> impl Iterator<Item = RollEntry> {
-        list(self.0, ROLLS).filter(|entry| !is_telling(entry)).map(RollEntry::of)
+        list(self.0, ROLLS)
+            .filter(|entry| !is_telling(entry) && entry.get(ARRIVED).is_none())
+            .map(RollEntry::of)
     }
 
     /// Returns what results say of files, where the calls themselves don't have it, oldest first.

@@ -14,7 +14,17 @@ import { geminiField, geminiName } from './gemini-fields.ts'
 import type { GeminiField } from './gemini-fields.ts'
 
 /** The names of the parts that we know. */
-const KNOWN: readonly GeminiField[] = ['text', 'functionCall', 'functionResponse', 'inlineData', 'fileData', 'executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse']
+const KNOWN: readonly GeminiField[] = [
+  'text',
+  'functionCall',
+  'functionResponse',
+  'inlineData',
+  'fileData',
+  'executableCode',
+  'codeExecutionResult',
+  'toolCall',
+  'toolResponse',
+]
 
 export const gemini: Shape = {
   name: 'gemini',

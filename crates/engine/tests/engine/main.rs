@@ -1,6 +1,7 @@
 //! The use cases on real files and real stores: the promises of sections 2, 3 and 5 of the specification.
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+mod arrivals;
 mod bench;
 mod bound;
 mod bounded;

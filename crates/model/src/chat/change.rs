@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
+use super::arrival::Arrived;
 use super::fields::{
-    ACTIVATED_IDS, ASSISTANT, EVIDENCE, INSERTED, LISTED, NOTICES, ROLLS, SAID, TOOLCALL_IDS, TOOLCALL_REFS,
-    TURN_COUNT, TURNS, USER, text,
+    ACTIVATED_IDS, ARRIVED, ASSISTANT, EVIDENCE, INSERTED, LISTED, NOTICES, ROLLS, SAID, TOOLCALL_IDS,
+    TOOLCALL_REFS, TURN_COUNT, TURNS, USER, text,
 };
 use super::roll::RollEntry;
 use crate::canonical::{MAX_DEPTH, is_deeper_than};
@@ -120,6 +121,16 @@ impl ChatPatch {
         let has_turn = self.turns > 0;
         if has_turn {
             self.append(ROLLS, json!({ INSERTED: texts }));
+        }
+        has_turn
+    }
+
+    /// Records that messages came at another time than their places say. It is also stored among the rolls. Returns false, and adds
+    /// nothing, without a turn.
+    pub fn arrived(&mut self, arrived: &Arrived) -> bool {
+        let has_turn = self.turns > 0;
+        if has_turn {
+            self.append(ROLLS, json!({ ARRIVED: arrived.to_json() }));
         }
         has_turn
     }

@@ -1,6 +1,8 @@
 //! The time when each segment becomes stale, and its form after a roll. A call's cost depends on the segments that become stale
 //! at it, never on the history.
 
+use std::collections::BTreeSet;
+
 use context_model::id::ObjectId;
 
 use super::schedule::{Departure, RipeAt};
@@ -113,7 +115,8 @@ impl Segments {
         match forms.iter().rev().find(|(_, due)| due.warm <= self.calls) {
             Some((form, due)) => {
                 self.aim(place, *form);
-                self.ledger.set_stale_since(place, due.warm.saturating_sub(self.uncounted));
+                let since = due.warm.max(self.first_shown(self.segments[place].since));
+                self.ledger.set_stale_since(place, since.saturating_sub(self.uncounted));
             }
             None => _ = self.ledger.set_stale(place, false),
         }

@@ -5,6 +5,7 @@
 
 mod aging;
 pub mod answers;
+mod arrivals;
 mod digests;
 mod forms;
 mod held;
@@ -24,6 +25,7 @@ mod visible;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use context_lines::marker;
+use context_model::chat::Arrived;
 use context_model::id::ObjectId;
 use plan::{Call, Edit, Plan};
 use rolls::Rolled;
@@ -65,6 +67,8 @@ pub struct Request {
     pub spent: f64,
     /// The model calls of the branch, also those whose messages have left the request.
     pub made: u64,
+    /// The messages that came at another time than their places say, oldest first.
+    pub arrived: Vec<Arrived>,
     /// When requests were sent and answered.
     pub clock: CacheClock,
     /// The cache was gone when the request was decided that is not answered yet; `None` if that was not decided here.

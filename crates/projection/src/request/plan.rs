@@ -64,8 +64,8 @@ pub struct Call {
     pub place: Option<String>,
     /// True if the harness can leave out messages and shorten texts: edits with texts, and [`Edit::Gone`].
     pub shortens: bool,
-    /// When an earlier process sent the messages that `Engine::resync` gets, in milliseconds since the
-    /// epoch; `None` unless they were sent in the form that the record gives them.
+    /// When the last request was sent, in milliseconds since the epoch, where the engine does not know: an earlier process sent
+    /// it, in the form that the record gives it, or the host has sent it again. `None` otherwise.
     pub sent_ms: Option<i64>,
 }
 

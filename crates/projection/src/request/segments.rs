@@ -36,6 +36,9 @@ pub struct Segments {
     pub(super) calls: u64,
     /// The number of calls made before those of the transcript from which the request was rebuilt.
     pub(super) uncounted: u64,
+    /// The calls whose requests did not have the segments of their time, because these came later and together: the first and the
+    /// last one of each row, ascending.
+    pub(super) rows: Vec<(u64, u64)>,
     /// The model call at which each segment that is not stale yet becomes stale.
     pub(super) schedule: Schedule,
     /// When answers with calls may become lines, by their number.
@@ -334,29 +337,6 @@ impl Segments {
         self.steps.iter_mut().for_each(|step| step.since += gone);
         // Forces everything to be judged again before the next decision.
         self.need = None;
-    }
-
-    /// These texts, and the calls of these objects, have not been sent yet, wherever in the transcript the harness has put
-    /// them: their age begins now.
-    pub fn date_now(&mut self, texts: &HashSet<String>, objects: &HashSet<ObjectId>) {
-        // Forces everything to be judged again before the next decision.
-        self.need = None;
-        for segment in &mut self.segments {
-            let is_fresh = match &segment.kind {
-                SegmentKind::Prose(prose) => texts.contains(&prose.id),
-                SegmentKind::Result(output) => objects.contains(&output.object),
-                SegmentKind::Arguments(all) => {
-                    all.calls.iter().filter_map(|call| call.object.as_ref()).any(|id| objects.contains(id))
-                }
-                SegmentKind::Fixed => false,
-            };
-            if is_fresh {
-                segment.since = self.calls;
-                if let Some(step) = segment.step {
-                    self.steps[step].since = self.calls;
-                }
-            }
-        }
     }
 
     /// Notes that another process or branch already sent the contents rebuilt from a transcript. The provider may still have
