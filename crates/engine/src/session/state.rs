@@ -200,10 +200,11 @@ impl Session {
         let (mut active, mut over) = (Vec::new(), Vec::new());
         let sets = self.sets.after(&work.change);
         for id in sets.active() {
-            let Some(MetaKind::Toolcall { tool, .. }) = work.meta(self, id).map(|meta| &meta.kind) else {
+            let Some(MetaKind::Toolcall { tool, .. }) = self.meta_after(work, id).map(|meta| &meta.kind)
+            else {
                 continue;
             };
-            let stay = ActiveCall { id: id.clone(), turn: work.stay(self, id).unwrap_or(0) };
+            let stay = ActiveCall { id: id.clone(), turn: self.stay_after(work, id).unwrap_or(0) };
             if !is_control(tool) {
                 active.push(stay);
             } else if stay.turn < turn && !sets.is_pinned(id) {
@@ -230,12 +231,22 @@ impl Session {
         self.sets.activate(id, &mut work.change);
         let turn = work.chat.current_turn();
         let is_new = !self.activated.contains(id) && work.activated.insert(id.clone());
-        let stays_on = work.stay(self, id) != Some(turn) && self.is_toolcall(id);
+        let stays_on = self.stay_after(work, id) != Some(turn) && self.is_toolcall(id);
         let is_noted = (is_new || stays_on) && work.chat.activation(id);
         if is_noted && stays_on {
             stay(id, turn, work);
         }
         work.renewed.push(id.clone());
+    }
+
+    /// The metadata of an object as a transaction will leave them.
+    fn meta_after<'a>(&'a self, work: &'a Work, id: &ObjectId) -> Option<&'a Meta> {
+        work.ahead.get(id).or_else(|| self.catalog.get(id))
+    }
+
+    /// The turn in which a tool call was made or last activated, as a transaction will leave it.
+    fn stay_after(&self, work: &Work, id: &ObjectId) -> Option<usize> {
+        work.stays.get(id).or_else(|| self.stays.get(id)).copied()
     }
 }
 
@@ -281,7 +292,7 @@ mod tests {
         session.activate(&id, &mut work);
         assert!(session.sets.after(&work.change).active().any(|one| *one == id));
         assert_eq!(!work.chat.is_empty(), is_noted);
-        assert_eq!(work.stay(&session, &id), stays);
+        assert_eq!(session.stay_after(&work, &id), stays);
         assert!(work.renewed.contains(&id));
         assert_eq!(work.activated.is_empty(), was_activated);
     }

@@ -10,7 +10,6 @@ use context_model::session::SetsChange;
 use context_model::time::TxId;
 use indexmap::IndexMap;
 
-use super::Session;
 use super::catalog::Meta;
 
 /// A transaction under construction.
@@ -40,18 +39,6 @@ pub(crate) struct Work {
     pub dropped: Vec<ObjectId>,
     /// The metadata of calls that the transaction writes: the window also decides about them.
     pub ahead: IndexMap<ObjectId, Meta>,
-}
-
-impl Work {
-    /// The metadata of an object as they will be.
-    pub(crate) fn meta<'a>(&'a self, session: &'a Session, id: &ObjectId) -> Option<&'a Meta> {
-        self.ahead.get(id).or_else(|| session.catalog.get(id))
-    }
-
-    /// The turn in which a tool call was made or last activated, as it will be.
-    pub(crate) fn stay(&self, session: &Session, id: &ObjectId) -> Option<usize> {
-        self.stays.get(id).or_else(|| session.stays.get(id)).copied()
-    }
 }
 
 /// Documents in write order. Adding one takes constant time.
