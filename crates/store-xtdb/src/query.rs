@@ -13,6 +13,7 @@ use super::edn::quote;
 use super::http::Format;
 use super::inner::XtdbClient;
 use super::parallel::in_parallel;
+use super::question;
 use super::wire::FOREVER;
 use context_store::backend::is_below;
 use context_store::{AsOf, Filter, KnownAt, Result};
@@ -49,7 +50,7 @@ impl XtdbClient {
     /// Passes the ID of every object in the database to `row`, in no particular order, until that returns false.
     pub(super) async fn each_id(&self, mut row: impl FnMut(ObjectId) -> bool) -> Result<()> {
         let types = TYPES.map(|t| format!("[e :type {}]", quote(t))).join(" ");
-        let name = format!("question:{:016x}", getrandom::u64().unwrap_or_default());
+        let name = question::name();
         let query = format!("{{:find [e name] :in [name] :where [(or {types})]}}");
         let request = self.read("query", Format::Json).with("query-edn", query).with("valid-time", FOREVER);
         let request = request.with("in-args-edn", format!("[{}]", quote(&name)));

@@ -158,7 +158,7 @@ impl XtdbClient {
         accept: Format,
         at: AsOf,
     ) -> Result<(NodeAnswer, String)> {
-        let name = format!("question:{:016x}", getrandom::u64().unwrap_or_default());
+        let name = name();
         let request = NodeRequest::post("query", accept, Format::Edn, question(&name));
         let bare = valid_at(self.after_known(request), at.valid_time);
         let mut answer = self.nodes.send(&known(bare.clone(), at.known)).await?;
@@ -168,6 +168,11 @@ impl XtdbClient {
         }
         Ok((answer, name))
     }
+}
+
+/// A random name of a question.
+pub(super) fn name() -> String {
+    format!("question:{:016x}", getrandom::u64().unwrap_or_default())
 }
 
 /// A query whose answer is a single row: the rows of this one, and its name.
