@@ -31,18 +31,19 @@ export async function contentsOf(store: Pick<Store, 'objects' | 'get'>): Promise
   for (const { id, type } of objects) {
     if (type === 'session' || type === 'chat') sessions.add(id.slice(id.indexOf(':') + 1))
     // An index never shrinks, so the newest version has everything.
-    if (type === 'session') for (const member of membersOf((await store.get(id))?.document)) reached.add(member)
+    if (type === 'session') for (const member of idsIn((await store.get(id))?.document, 'session_index')) reached.add(member)
   }
   const orphans = objects.filter(({ id, type }) => (type === 'file' || type === 'toolcall') && !reached.has(id))
   return { objects, sessions: sessions.size, orphans }
 }
 
+/** The IDs in a set of a session's document; none without the document. */
+export function idsIn(session: Record<string, unknown> | undefined, name: string): string[] {
+  const set = session?.[name]
+  return Array.isArray(set) ? set.filter((one): one is string => typeof one === 'string') : []
+}
+
 function summaryOf({ id, type, path, tool, args, written, bytes }: StoredObject): ObjectSummary {
   const name = path ?? (tool === undefined ? id : `${tool} ${subject(args) || id}`)
   return { id, type, name, versions: written.length, bytes }
-}
-
-function membersOf(session: Record<string, unknown> | undefined): string[] {
-  const index = session?.['session_index']
-  return Array.isArray(index) ? index.filter((one): one is string => typeof one === 'string') : []
 }

@@ -2,6 +2,7 @@
 import type { Store } from '../native/index.ts'
 import type { ObjectDocument, SessionSets, SessionSummary, Version } from '../../index.js'
 import { bounded, changedLines, escape, ROLL_REASONS, shortened, shortName, STYLE, subject, tokens, when } from '../ui/index.ts'
+import { idsIn } from './contents.ts'
 
 /** Longer texts are cut on the page; the store has them whole. */
 const MAX_TEXT = 12_000
@@ -57,7 +58,7 @@ export async function* sessionParts(store: Store, session: string): AsyncGenerat
 
 /** The sets of a session's document; empty where there is none. */
 function setsOf(session: ObjectDocument | undefined): SessionSets {
-  const list = (name: string): string[] => (Array.isArray(session?.[name]) ? (session[name] as string[]) : [])
+  const list = (name: string): string[] => idsIn(session, name)
   return { sessionIndex: list('session_index'), metadataPool: list('metadata_pool'), activeSet: list('active_set'), pinnedSet: list('pinned_set') }
 }
 
