@@ -29,7 +29,7 @@ impl Ledger {
         self.reasoning.blocks.insert(place, (chars, calls));
     }
 
-    /// A user's turn begins after the items so far: their reasoning is no longer that of a running turn.
+    /// A user's turn begins after the items so far, which ends the turn that their reasoning ran in.
     pub fn start_turn(&mut self) {
         let (calls, place) = (self.calls, self.len());
         let reasoning = &mut self.reasoning;

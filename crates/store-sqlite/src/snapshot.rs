@@ -39,7 +39,7 @@ impl SqliteSnapshot {
     /// Opens the store at this path for reading. Sessions may be open in it, here and in other processes.
     ///
     /// # Errors
-    /// `STORE_UNAVAILABLE` if there is no store, or one of an older schema; `STORE_NEWER`, `STORE_CORRUPT`.
+    /// `STORE_UNAVAILABLE` if the store is missing or of an older schema; `STORE_NEWER`, `STORE_CORRUPT`.
     pub fn open(path: impl AsRef<Path>) -> Result<Arc<Self>> {
         let file = Arc::new(ViewedFile::new(&absolute(path.as_ref())?));
         let pool = Pool::new(Readable::View(Arc::clone(&file)), "store-read")?;

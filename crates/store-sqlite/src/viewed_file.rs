@@ -60,7 +60,7 @@ impl ViewedFile {
     /// Looks at the file without opening it.
     ///
     /// # Errors
-    /// `STORE_UNAVAILABLE` if there is no file, or none that can be looked at.
+    /// `STORE_UNAVAILABLE` if the file is missing or can't be read.
     pub(crate) fn look(&self) -> Result<ViewState> {
         let stamps = self.stamps()?;
         let has_index = self.shared.exists();
