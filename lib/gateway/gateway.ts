@@ -7,43 +7,21 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import { readFileSync } from 'node:fs'
 import { browserRefusal, isFrontDoor, isNavigation, isWebSocket, nameOf, wantsHtml } from './access.ts'
-import type { RollReceipt } from '../../index.js'
-import { GatewayBills, hostSession } from './bills.ts'
-import { readBody, textOf } from './body.ts'
-import type { Body, Plain } from './body.ts'
-import { canDecode, codingsOf, decoded } from './coding.ts'
+import { readBody } from './body.ts'
 import { sentenceOf } from '../core/index.ts'
-import type { Conversation, ConversationOptions } from './conversation.ts'
-import { Conversations } from './conversations.ts'
-import type { ConversationLook, Placed } from './conversations.ts'
-import { editOf, isWhole, spliced } from '../projection/index.ts'
+import type { Conversations } from './conversations.ts'
 import { exchange } from './exchange.ts'
-import type { Outcome } from './exchange.ts'
-import { Forms } from './forms.ts'
-import { withValue } from './headers.ts'
-import { Holdout } from './holdout.ts'
-import { senderOf } from './identity.ts'
-import type { Sender } from './identity.ts'
-import { BillLedger } from './ledger.ts'
+import type { BillLedger } from './ledger.ts'
 import { answerMcp } from './mcp.ts'
-import { askedOf, BINDING_FIELD, isAnthropicApi, isBindingRefusal, isFieldRefusal, ObservedBinding } from '../models/index.ts'
-import { Lifetimes } from './lifetime/lifetimes.ts'
-import { modelOf, withBinding } from './models.ts'
+import { ModelCalls } from './model-calls.ts'
 import type { GatewayOptions } from './options.ts'
-import { apiOf, folderOf, inEnvelope, listEdit, readRequest } from './request.ts'
-import type { Api, ModelRequest } from './request.ts'
+import { apiOf } from './request.ts'
 import { ANTHROPIC, isSame, OWN, routeOf } from './routes.ts'
 import type { Upstreams } from './routes.ts'
 import { Page } from './page/page.ts'
 import { PageServer } from './page/server.ts'
 import { refuse, say } from './refusal.ts'
-import type { ProjectedModel } from '../projection/index.ts'
-import { withoutThread, withoutThreads } from './threads.ts'
-import { GatewayTools } from './tools.ts'
 import { isLoopback, LARGEST_HEAD, Upstream } from './upstream.ts'
-
-/** The lifetime of a cached prompt where nothing else is known, in milliseconds. */
-const USUAL_LIFETIME_MS = 300_000
 
 /** The time for the last notes of a gateway that is closed, in milliseconds. */
 const LAST_NOTES_MS = 1_000
@@ -55,8 +33,6 @@ const PAGE_PORT = 10_000
 export class Gateway {
   /** The secret of our own tools. */
   readonly secret: string
-  readonly ledger: BillLedger
-  readonly conversations: Conversations
   /** The page on which a user sees it. */
   readonly page: Page
   readonly #pageServer: PageServer
@@ -65,13 +41,7 @@ export class Gateway {
   readonly #sockets = new Set<Socket>()
   readonly #upstream: Upstream
   readonly #upstreams: Upstreams
-  readonly #tools: GatewayTools
-  readonly #holdout: Holdout
-  readonly #bills: GatewayBills | undefined
-  /** Origins that have refused the field for bound reasoning. */
-  readonly #unasked = new Set<string>()
-  readonly #seen = new ObservedBinding()
-  readonly #lifetimes: Lifetimes
+  readonly #calls: ModelCalls
   readonly #told = new Set<string>()
   /** Requests that are being served. */
   readonly #serving = new Set<Promise<void>>()
@@ -81,32 +51,8 @@ export class Gateway {
     this.secret = options.secret ?? randomBytes(18).toString('base64url')
     this.#upstream = new Upstream(options.env ?? process.env, options.restMs)
     this.#upstreams = { anthropic: ANTHROPIC, ...options.upstreams }
-    this.ledger = new BillLedger(options.now ?? Date.now)
-    this.#holdout = new Holdout(options.holdout ?? 0)
-    this.#bills =
-      options.billsPath === undefined
-        ? undefined
-        : new GatewayBills(options.billsPath, (error) => this.#tell('bills', `what calls cost can't be noted, so "usage" lacks them: ${sentenceOf(error)}`))
-    const modelOfRequest = (request: ModelRequest): ProjectedModel => modelOf(request, options.models, this.#seen)
-    const { cacheLifetime: option = 'auto', isAnthropic = isAnthropicApi, now = Date.now } = options
-    this.#lifetimes = new Lifetimes({ option, isAnthropic, modelOf: modelOfRequest, now })
-    const conversation: ConversationOptions = {
-      open: options.open,
-      modelOf: modelOfRequest,
-      onNext: (owner, request) => this.#lifetimes.choose(owner, request, this.ledger.costOf(owner.id)),
-      keptOf: (id, request, next) => this.ledger.keptOf(id, request, next),
-      onTrouble: (kind: string, sentence: string) => this.#tell(kind, sentence),
-      onRoll: (id: string, receipt: RollReceipt) => this.ledger.rolled(id, receipt),
-      ...(options.limitMs === undefined ? {} : { limitMs: options.limitMs }),
-      ...(options.now === undefined ? {} : { now: options.now }),
-    }
-    this.conversations = new Conversations(
-      conversation,
-      new Forms(options.open.redact === undefined || options.open.redact === false ? options.formsPath : undefined),
-      options.cwd,
-    )
-    this.#tools = new GatewayTools(this.conversations)
-    this.page = new Page({ ledger: this.ledger, conversations: this.conversations })
+    this.#calls = new ModelCalls(options, (kind, sentence) => this.#tell(kind, sentence))
+    this.page = new Page(this.#calls)
     this.#pageServer = new PageServer(this.page)
     this.#server = createServer({ maxHeaderSize: LARGEST_HEAD }, (request, response) => {
       const serving = this.#serve(request, response).finally(() => this.#serving.delete(serving))
@@ -122,6 +68,15 @@ export class Gateway {
     })
     // Beyond node's own limit, headers would be left out without a word; the size of a head has a limit.
     this.#server.maxHeadersCount = 0
+  }
+
+  /** The sums of what the agents' sessions cost. */
+  get ledger(): BillLedger {
+    return this.#calls.ledger
+  }
+
+  get conversations(): Conversations {
+    return this.#calls.conversations
   }
 
   /** The address, such as `http://127.0.0.1:41234`, with the token if there is one. */
@@ -179,8 +134,7 @@ export class Gateway {
     await Promise.all([closed, this.#pageServer.close()])
     // A bill is noted only once its answer has been read to the end.
     await Promise.race([Promise.all(this.#serving), new Promise((resolve) => setTimeout(resolve, LAST_NOTES_MS).unref())])
-    await this.conversations.close()
-    await this.#bills?.flush()
+    await this.#calls.close()
     this.#upstream.close()
   }
 
@@ -240,7 +194,7 @@ export class Gateway {
       return refuse(headers, response, 405, 'this MCP server has no streams')
     }
     const { bytes } = await readBody(request, 1024 * 1024)
-    const { status, body } = await answerMcp(bytes.toString('utf8'), this.#tools, version())
+    const { status, body } = await answerMcp(bytes.toString('utf8'), this.#calls.tools, version())
     if (body === undefined) response.writeHead(status).end()
     else response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   }
@@ -261,10 +215,9 @@ export class Gateway {
       if (failure !== undefined) throw failure
       return
     }
-    // While the body comes and is parsed, the trackers can look at the disk.
-    const look = this.conversations.look(api, senderOf(client.headers, { body: {} }, this.#options.program))
+    const look = this.#calls.look(api, client.headers)
     const body = await readBody(client)
-    const edited = body.isWhole ? await this.#edited(client, body, { api, target }, look) : undefined
+    const edited = body.isWhole ? await this.#calls.edited(client, body, { api, target }, look) : undefined
     if (response.destroyed) return
     const rest = body.isWhole ? undefined : client
     const outgoing = {
@@ -275,125 +228,9 @@ export class Gateway {
       prefix: this.#prefix,
       ...(edited?.headers === undefined ? {} : { headers: edited.headers }),
     }
-    const outcome = await exchange(this.#upstream, client, response, outgoing, { api, onRefusal: (text) => this.#refused(edited, target, text) })
-    if (edited !== undefined) this.#note(edited, outcome)
+    const outcome = await exchange(this.#upstream, client, response, outgoing, { api, onRefusal: (text) => this.#calls.refused(edited, target, text) })
+    if (edited !== undefined) this.#calls.note(edited, outcome)
     if (outcome.failure !== undefined) throw outcome.failure
-  }
-
-  /** Returns the replacement of a body; undefined if the body itself is sent and there is nothing to note about it. */
-  async #edited(
-    client: IncomingMessage,
-    body: Body,
-    { api, target }: { api: Api; target: URL },
-    look: ConversationLook | undefined,
-  ): Promise<Edited | undefined> {
-    const codings = codingsOf(client.headers['content-encoding'])
-    if (!canDecode(codings)) {
-      this.#tell('coding', `bodies in the coding "${codings.join(', ')}" pass unread; Node 22.15 or newer reads zstd`)
-      return undefined
-    }
-    let request: ModelRequest | undefined
-    let plain: Plain
-    try {
-      const bytes = await decoded(body.bytes, codings)
-      plain = { text: textOf(bytes), bytes: bytes.length }
-      request = readRequest(api, JSON.parse(plain.text), this.#tools.isConnected, target.pathname)
-    } catch {
-      // The provider says what is wrong with it.
-      return undefined
-    }
-    if (request === undefined) return undefined
-    if (this.#unasked.has(target.origin)) request.cannotAsk = true
-    this.#lifetimes.take(request, target, client.headers)
-    try {
-      return await this.#formed(client, request, plain, look)
-    } catch (error) {
-      // Such as a body nested so deeply that nothing can be compared with it.
-      this.#tell('form', `a request passed as it was: ${sentenceOf(error)}`)
-      return undefined
-    }
-  }
-
-  async #formed(client: IncomingMessage, request: ModelRequest, plain: Plain, look: ConversationLook | undefined): Promise<Edited> {
-    const sender = senderOf(client.headers, request, this.#options.program)
-    const own = { request, sender, bytes: undefined, headers: undefined, plainBytes: plain.bytes }
-    // An edited conversation stays edited: its model has seen the edits, and may have bound its reasoning to them.
-    if (this.#holdout.has(sender.session) && !this.conversations.wasEdited(request, sender)) return { ...own, placed: undefined }
-    const placed = await this.conversations.place(request, sender, look)
-    const { form, conversation } = placed
-    const list = form === undefined || isWhole(form, request.messages.length) ? undefined : listEdit(request, form)
-    const uncoded = withValue(client.rawHeaders, 'content-encoding', () => '')
-    // Reasoning that the model wrote after an edit is bound to it, even where nothing is edited any longer.
-    const isBare = list === undefined && conversation?.wasEdited !== true
-    const { body, headers } = isBare
-      ? { body: request.body, headers: uncoded }
-      : withBinding(request, withoutThread(request.body), withValue(uncoded, 'anthropic-beta', withoutThreads))
-    const edits = [editOf(request.body, body), list].flatMap((edit) => (edit !== undefined && 'fields' in edit ? Object.entries(edit.fields) : []))
-    const edited = edits.length === 0 ? plain.text : spliced(plain.text, inEnvelope(request, { fields: Object.fromEntries(edits) }))
-    const text = this.#lifetimes.applied(request, conversation, edited)
-    return text === plain.text ? { ...own, placed } : { ...own, placed, bytes: Buffer.from(text), headers }
-  }
-
-  #note({ request, sender, placed, bytes, plainBytes }: Edited, outcome: Outcome): void {
-    const { answered } = outcome
-    if (answered !== undefined && answered.transformations.length > 0) this.#seen.answered(request.model, answered.transformations)
-    const conversation = placed?.conversation
-    if (conversation !== undefined && request.canRecall) for (const callId of answered?.recalls ?? []) this.#tools.note(callId, conversation)
-    const lifetime = placed?.isAside === true ? undefined : this.#lifetimes.answered(conversation, request, answered?.usage)
-    if (lifetime !== undefined) this.#tell('lifetime', lifetime)
-    const isHeldOut = placed === undefined
-    const { contextWindow: window, cacheTtlMs: lifetimeMs = USUAL_LIFETIME_MS } = modelOf(request, this.#options.models)
-    const usages = this.ledger.note({
-      window,
-      lifetimeMs,
-      request,
-      sender,
-      conversation,
-      isAside: placed?.isAside ?? false,
-      isHeldOut,
-      isEdited: bytes !== undefined,
-      plainBytes,
-      sentBytes: bytes?.length ?? plainBytes,
-      outcome,
-      lifetime: this.#lifetimes.told(conversation),
-    })
-    if (outcome.unread !== undefined)
-      this.#tell('unread', `an answer could not be read, so what it cost is not known ("usage" counts such calls): ${outcome.unread}`)
-    // An answered request was billed, even where no figure says how much. A request that was sent and never answered may have been.
-    if (usages === undefined && outcome.status !== 200 && !(outcome.status === 0 && outcome.isSent)) return
-    const folder = conversation?.cwd ?? folderOf(request) ?? this.#options.cwd ?? process.cwd()
-    const session = hostSession(conversation?.id ?? sender.session ?? `${sender.host}:`)
-    this.#bills?.add({
-      at: (this.#options.now ?? Date.now)(),
-      session,
-      folder,
-      model: request.model,
-      ...usages,
-      isHeldOut,
-      ...(sender.isPlan === true && { isPlan: true }),
-      ...this.#lifetimes.noted(conversation, placed?.isAside === true),
-    })
-  }
-
-  #refused(edited: Edited | undefined, target: URL, text: string): void {
-    if (edited === undefined) return
-    const { model, body } = edited.request
-    // The refusal of reasoning names the field, too, as a way out.
-    if (isBindingRefusal(text)) {
-      this.#seen.refused(model)
-      this.#tell(
-        'binding',
-        `the provider has refused reasoning of ${model} because something before it has changed; from now on nothing changes there within a turn`,
-      )
-    } else if (isFieldRefusal(text) && askedOf(body) === undefined && edited.bytes?.includes(BINDING_FIELD) === true) {
-      this.#unasked.add(target.origin)
-      // Without the field, the provider refuses reasoning that no longer fits.
-      this.#seen.refused(model)
-      this.#tell(
-        'field',
-        `${target.host} does not take the field that lets a provider drop reasoning; it is no longer sent there, and old reasoning leaves with what has changed before it. The request that was refused can be sent again`,
-      )
-    }
   }
 
   #tell(kind: string, sentence: string): void {
@@ -402,21 +239,6 @@ export class Gateway {
     this.#options.onWarning?.(`pi-context-manager: ${sentence}`)
   }
 }
-
-/** A request that was understood, and the bytes that are sent for it. */
-interface Edited {
-  request: ModelRequest
-  sender: Sender
-  /** Undefined for a session that is held out. */
-  placed: Placed | undefined
-  /** Undefined: the client's own bytes. */
-  bytes: Buffer | undefined
-  headers: string[] | undefined
-  /** The size of the client's body, decoded. */
-  plainBytes: number
-}
-
-export type { Conversation }
 
 /** Starts a gateway. Rejects with the error of the system if its port is taken, or if the environment names certificates that can't be read. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
