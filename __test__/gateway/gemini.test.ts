@@ -11,7 +11,8 @@ import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
 import type { ScriptedCall } from '../../rig/exchange.ts'
-import { agentNamed, Workplace } from './agents.ts'
+import { agentNamed } from './agents.ts'
+import { Workplace } from './workplace.ts'
 import { ask, broughtBack, gatewayTo, JSON_TYPE, lasting, long } from './support.ts'
 
 afterEach(cleanUp)

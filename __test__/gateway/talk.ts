@@ -6,8 +6,9 @@ import { startModelServer } from '../../rig/model-server.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
 import type { ModelRequest, ScriptedCall } from '../../rig/exchange.ts'
 import type { Answer } from '../../rig/reply.ts'
-import { Workplace } from './agents.ts'
-import type { Agent, Chat } from './agents.ts'
+import type { Agent } from './agents.ts'
+import { Workplace } from './workplace.ts'
+import type { Chat } from './workplace.ts'
 import { long } from './support.ts'
 
 /** A conversation of an agent. */
