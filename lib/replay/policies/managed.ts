@@ -7,13 +7,14 @@ import type { Edit, IncomingMessage, Plan, RollReceipt } from '../../../index.js
 import { isReference } from '../../lines/index.ts'
 import { Driver, editedContent } from '../../projection/index.ts'
 import type { Landmark, News, Visible as Shown, When } from '../../projection/index.ts'
-import { appendsTools, CacheOdds, piCompaction } from '../../models/index.ts'
-import { blocksOf, isSent, systemBlock, textOf, unitsOf } from '../../recordings/index.ts'
+import { CacheOdds, piCompaction } from '../../models/index.ts'
+import { blocksOf, isSent, textOf, unitsOf } from '../../recordings/index.ts'
 import type { ContentBlock, FileEvent, Message, RecordedEntry, ReplayBlock } from '../../recordings/index.ts'
 import { compact, Compactions } from './compaction.ts'
 import type { BlockCache } from './block-cache.ts'
 import { openManager } from './engine.ts'
-import { bindingOf, modelCall } from './model-call.ts'
+import { LateTools } from './late-tools.ts'
+import { modelCall } from './model-call.ts'
 import type { Compaction, PolicyMoment, Policy, PolicyName, Request, Setting } from './policy.ts'
 
 /** A message as the model sees it now. */
@@ -56,12 +57,7 @@ export class Managed implements Policy {
   readonly #driver: Driver<Mark>
   readonly #setting: Setting
   readonly #cache: BlockCache
-  /** The system prompt and the tool declarations, without and with the context manager's tools. */
-  readonly #systems: readonly [plain: ReplayBlock, tools: ReplayBlock]
-  /** The tools by themselves, where a provider takes them in mid-conversation. */
-  readonly #tools: ReplayBlock
-  /** The message after which the model got the tools, and whether they stand there; no message if it had them from the start. */
-  #given: { leaf: string | undefined; isAppended: boolean } | undefined
+  readonly #tools: LateTools
   /** The current branch: all of it, and what is shown of it. */
   #path: string[] = []
   #visible: Visible[] = []
@@ -100,12 +96,7 @@ export class Managed implements Policy {
     this.#manager = manager
     this.#setting = setting
     this.#cache = cache
-    const { systemTokens, unitsPerToken, manager: own } = setting
-    this.#systems = [
-      systemBlock('', systemTokens * unitsPerToken),
-      systemBlock('with the tools of the context manager', (systemTokens + own.overheadTokens) * unitsPerToken),
-    ]
-    this.#tools = systemBlock('the tools of the context manager', own.overheadTokens * unitsPerToken)
+    this.#tools = new LateTools(setting)
     this.#driver = new Driver<Mark>(manager, {
       news: () => this.#news(),
       visible: (known) => this.#shown(known),
@@ -115,39 +106,19 @@ export class Managed implements Policy {
         modelCall(setting, this.#moment, {
           ...when,
           at: this.#at,
-          systemUnits: this.#system.units,
+          systemUnits: this.#tools.system(this.#visible).units,
           cacheKept: this.#odds.kept({ at: this.#at, isPrompt: when.isPrompt, model: this.#moment?.model ?? '' }),
         }),
       mayRoll: () => true,
       planned: ({ receipt }) => void (receipt !== undefined && this.#rolls.push(receipt)),
       tools: {
-        tokens: own.overheadTokens,
-        given: () => this.#given !== undefined,
-        appends: () => this.#appendsTools,
-        bound: () => this.#bindsTools,
-        give: () => (this.#given = { leaf: this.#path.at(-1) ?? '', isAppended: this.#appendsTools }),
+        tokens: setting.manager.overheadTokens,
+        given: () => this.#tools.areGiven,
+        appends: () => this.#tools.canAppend(this.#moment),
+        bound: () => this.#tools.bind(this.#moment),
+        give: () => this.#tools.give(this.#path.at(-1) ?? '', this.#moment),
       },
     })
-  }
-
-  get #system(): ReplayBlock {
-    return this.#systems[this.#given !== undefined && !this.#areAppended ? 1 : 0]
-  }
-
-  /** True if the provider takes new tools in mid-conversation. */
-  get #appendsTools(): boolean {
-    return (this.#setting.manager.appendsTools ?? appendsTools)(this.#moment?.model ?? '')
-  }
-
-  /** True if giving the model tools later would cost it its reasoning. */
-  get #bindsTools(): boolean {
-    const binding = bindingOf(this.#setting, this.#moment)
-    return (binding === 'drops' || binding === 'refuses') && !this.#appendsTools
-  }
-
-  /** True if the tools stand behind a message that is still shown. */
-  get #areAppended(): boolean {
-    return this.#given?.isAppended === true && this.#visible.some(({ entry }) => entry.key === this.#given?.leaf)
   }
 
   async add(entry: RecordedEntry, file: FileEvent | undefined): Promise<void> {
@@ -168,7 +139,7 @@ export class Managed implements Policy {
 
   async request(moment: PolicyMoment): Promise<Request> {
     this.#moment = moment
-    if (this.#call === 0 && this.#bindsTools) this.#given = { leaf: undefined, isAppended: false }
+    if (this.#call === 0) this.#tools.begin(moment)
     if (this.#hasAnswer) await this.#take('end', moment.at)
     await this.#take('call', moment.at)
     this.#call += 1
@@ -187,8 +158,7 @@ export class Managed implements Policy {
     const before = new Map(this.#visible.map((one) => [one.entry.key, one]))
     this.#changes = this.#changes.filter((change) => keys.has(change.leaf))
     this.#notices = this.#notices.filter((notice) => keys.has(notice.leaf))
-    const leaf = this.#given?.leaf
-    if (leaf !== undefined && !keys.has(leaf)) this.#given = undefined
+    this.#tools.branch(keys)
     const left = this.#compactions.goOn(path)
     const { summary } = this.#compactions
     const withNotices = (entry: RecordedEntry): RecordedEntry[] => [entry, ...this.#notices.flatMap((one) => (one.leaf === entry.key ? [one.entry] : []))]
@@ -219,8 +189,7 @@ export class Managed implements Policy {
 
   /** Returns the request to send now. */
   #request(): ReplayBlock[] {
-    const tools = this.#areAppended ? this.#given?.leaf : undefined
-    return [this.#system, ...this.#visible.flatMap((one) => (one.entry.key === tools ? [...one.blocks, this.#tools] : one.blocks))]
+    return this.#tools.request(this.#visible)
   }
 
   #news(): News {
