@@ -186,6 +186,8 @@ describe('Gemini CLI', () => {
     ['a key', {}, { GEMINI_API_KEY: 'k' }],
     ['an address', {}, { GOOGLE_GEMINI_BASE_URL: 'https://corp.example' }],
     ['a login with Google by variable', {}, { GOOGLE_GENAI_USE_GCA: 'true' }],
+    ['Vertex by variable', {}, { GOOGLE_GENAI_USE_VERTEXAI: 'true' }],
+    ['a key in a cloud shell', {}, { GEMINI_API_KEY: 'k', CLOUD_SHELL: 'true' }],
     ['a login with Google by setting', { '.gemini/settings.json': settings('oauth-personal') }, {}],
     ["a project's setting", { 'a/b/.gemini/settings.json': settings('vertex-ai') }, {}],
     ["a setting of the system's", { 'etc.json': settings('oauth-personal') }, { GEMINI_CLI_SYSTEM_SETTINGS_PATH: 'HOME/etc.json' }],
@@ -201,11 +203,28 @@ describe('Gemini CLI', () => {
     expect(found.upstreams).toEqual(env['GOOGLE_GEMINI_BASE_URL'] === undefined ? {} : { gemini: 'https://corp.example' })
   })
 
-  test('a new user is asked to log in, and a login with Google goes through the gateway', () => {
-    const found = launch('gemini', { '.gemini/settings.json': '{"ui":{}}' })
+  /** The values of variables that the CLI takes for a login only if they are exactly `true`. */
+  const UNTRUE = ['false', '0', '1', 'TRUE', 'True', 'yes', ' true', '']
+  const TRUE_ONLY = ['GOOGLE_GENAI_USE_GCA', 'GOOGLE_GENAI_USE_VERTEXAI', 'CLOUD_SHELL', 'GEMINI_CLI_USE_COMPUTE_ADC']
+
+  test.each<Record<string, string>>([
+    {},
+    ...TRUE_ONLY.flatMap((name) => UNTRUE.map((value) => ({ [name]: value }))),
+    { GEMINI_API_KEY: '', GOOGLE_GEMINI_BASE_URL: '' },
+    { GOOGLE_API_KEY: 'k' },
+    { GOOGLE_API_KEY: 'k', GOOGLE_GENAI_USE_VERTEXAI: 'false' },
+  ])('a new user is asked to log in, and a login with Google goes through the gateway: %j', (env) => {
+    const found = launch('gemini', { '.gemini/settings.json': '{"ui":{}}' }, env)
     expect(found.env['GOOGLE_GEMINI_BASE_URL']).toBeUndefined()
     expect(found.env['CODE_ASSIST_ENDPOINT']).toBe(GOOGLE)
     expect(found.notes.join()).toContain('not logged in yet')
+  })
+
+  test.each(['CLOUD_SHELL', 'GEMINI_CLI_USE_COMPUTE_ADC'])("with %s the machine's own login stays the one that the CLI takes", (name) => {
+    const found = launch('gemini', {}, { [name]: 'true' })
+    expect(found.env['GOOGLE_GEMINI_BASE_URL']).toBeUndefined()
+    expect(found.env['CODE_ASSIST_ENDPOINT']).toBe(GOOGLE)
+    expect(found.notes).toEqual([])
   })
 
   test.each<[env: Record<string, string>, expected: string]>([

@@ -27,18 +27,18 @@ export function gemini(args: readonly string[], place: Place): Program {
       const own = systemSettings(env)
       const server = { httpUrl: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, trust: true }
       const settings = { ...own, mcpServers: { ...fieldsOf(own['mcpServers']), [SERVER_NAME]: server } }
-      const key = hasLogin(own, place) ? { GOOGLE_GEMINI_BASE_URL: `${url}/gemini` } : undefined
+      const login = loginOf(own, place)
       return {
         args: [...args],
         env: {
-          ...key,
+          ...(login === 'given' ? { GOOGLE_GEMINI_BASE_URL: `${url}/gemini` } : {}),
           CODE_ASSIST_ENDPOINT: `${url}/${env['CODE_ASSIST_ENDPOINT'] || CODE_ASSIST}`,
           GOOGLE_VERTEX_BASE_URL: `${url}/${env['GOOGLE_VERTEX_BASE_URL'] || vertex(env)}`,
           [SETTINGS]: join(folder, 'settings.json'),
         },
         files: { 'settings.json': JSON.stringify(settings) },
         notes:
-          key === undefined
+          login === 'none'
             ? ['Gemini CLI is not logged in yet. A login with Google goes through the gateway at once; if you enter a key instead, start it again afterwards']
             : [],
       }
@@ -47,15 +47,20 @@ export function gemini(args: readonly string[], place: Place): Program {
 }
 
 /**
- * True if a login is chosen, or the environment has what one needs. The address of Gemini's API would count as one itself: a new user
- * who is to log in with Google would not be asked.
+ * How the CLI finds its login: one is chosen or given by a variable, it is the machine's own, or there is none. With the last two the
+ * address of Gemini's API would count as a login itself: a new user who is to log in with Google would not be asked, and
+ * the machine's own would not be taken.
  */
-function hasLogin(system: Fields, { cwd, env }: Place): boolean {
+function loginOf(system: Fields, { cwd, env }: Place): 'given' | 'machine' | 'none' {
   const isSet = (name: string): boolean => (env[name] ?? '') !== ''
-  if (['GEMINI_API_KEY', 'GOOGLE_GEMINI_BASE_URL', 'GOOGLE_API_KEY', 'GOOGLE_GENAI_USE_GCA', 'GOOGLE_GENAI_USE_VERTEXAI'].some(isSet)) return true
+  // As in the CLI: any other value than this is as none.
+  const isTrue = (name: string): boolean => env[name] === 'true'
   const home = env['GEMINI_CLI_HOME'] ?? env['HOME'] ?? homedir()
   const files = [join(cwd, '.gemini', 'settings.json'), join(home, '.gemini', 'settings.json')]
-  return [system, ...files.map(jsonIn)].some((settings) => textOf(fieldsOf(fieldsOf(settings['security'])['auth'])['selectedType']) !== '')
+  const isChosen = [system, ...files.map(jsonIn)].some((settings) => textOf(fieldsOf(fieldsOf(settings['security'])['auth'])['selectedType']) !== '')
+  const isGiven = ['GEMINI_API_KEY', 'GOOGLE_GEMINI_BASE_URL'].some(isSet) || ['GOOGLE_GENAI_USE_GCA', 'GOOGLE_GENAI_USE_VERTEXAI'].some(isTrue)
+  if (isChosen || isGiven) return 'given'
+  return ['CLOUD_SHELL', 'GEMINI_CLI_USE_COMPUTE_ADC'].some(isTrue) ? 'machine' : 'none'
 }
 
 function systemSettings(env: Environment): Fields {
