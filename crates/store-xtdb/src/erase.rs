@@ -81,7 +81,7 @@ impl XtdbClient {
     /// Returns the sizes of the objects, from the log.
     pub(super) async fn weights(&self) -> Result<HashMap<ObjectId, Weight>> {
         let mut weights: HashMap<ObjectId, Weight> = HashMap::new();
-        self.each_tx(context_model::time::TxId(0), true, |_, row| {
+        self.each_tx_of_all(|_, row| {
             let time = row["txTime"].as_str().and_then(|time| time.parse().ok());
             let newest = time.unwrap_or_else(context_store::clock::system().as_ref());
             for value in documents(row) {
@@ -90,7 +90,6 @@ impl XtdbClient {
                 weight.bytes += value.to_string().len() as u64;
                 weight.newest = weight.newest.max(newest);
             }
-            Ok(true)
         })
         .await?;
         Ok(weights)
@@ -169,7 +168,7 @@ impl XtdbClient {
 
     /// Goes through all documents. If a version is stored as a change, the operations are a field.
     async fn each_document(&self, mut use_it: impl FnMut(&Document)) -> Result<()> {
-        self.each_tx(context_model::time::TxId(0), true, |_, row| {
+        self.each_tx_of_all(|_, row| {
             for value in documents(row) {
                 let mut value = value.clone();
                 let _ = Mark::take(&mut value);
@@ -181,7 +180,6 @@ impl XtdbClient {
                     use_it(&document);
                 }
             }
-            Ok(true)
         })
         .await
     }

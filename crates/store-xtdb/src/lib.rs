@@ -57,6 +57,7 @@ mod queue;
 mod read;
 mod resolve;
 mod steps;
+mod whole;
 mod wire;
 mod write;
 mod writer;

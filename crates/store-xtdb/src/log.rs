@@ -12,7 +12,7 @@ use super::form::Given;
 use super::http::Format;
 use super::inner::{WRITERS, XtdbClient};
 use super::mark::Mark;
-use super::wire::{PATCH, document, number, xtdb_number};
+use super::wire::{self, PATCH, number, xtdb_number};
 use context_store::backend::words;
 use context_store::{AsOf, Damage, Hit, Result, Search, StoreError, Version};
 
@@ -57,13 +57,13 @@ impl XtdbClient {
         Ok(self.cache(|cache| written.iter().filter_map(|hash| cache.name(hash).flatten()).collect()))
     }
 
-    /// Reads everything and checks it against the stored hashes.
+    /// Reads everything and checks it against the stored hashes. What looks damaged in the log is read once more by itself.
     pub(super) async fn verify(&self) -> Result<Vec<Damage>> {
-        let mut damages = Vec::new();
+        let mut suspects: Vec<(ObjectId, TxId, String)> = Vec::new();
         // The newest version of each chat and session so far, on which the next one is based.
         let mut grown: HashMap<ObjectId, Document> = HashMap::new();
         let mut apart: BTreeSet<ObjectId> = BTreeSet::new();
-        self.each_tx(TxId(0), true, |tx, row| {
+        self.each_tx_of_all(|tx, row| {
             for value in documents(row) {
                 let id = ObjectId::new(value["xt/id"].as_str().unwrap_or_default());
                 let read = match Given::read(value.clone()) {
@@ -85,14 +85,21 @@ impl XtdbClient {
                     Ok(document) => {
                         grown.insert(id, document);
                     }
-                    Err(error) => {
-                        damages.push(Damage { id: Some(id), tx_id: Some(tx), what: error.to_string() });
-                    }
+                    Err(error) => suspects.push((id, tx, error.to_string())),
                 }
             }
-            Ok(true)
         })
         .await?;
+        let mut damages = Vec::new();
+        for (id, tx, what) in suspects {
+            match self.version(&id, tx).await {
+                // Its owner may have removed it meanwhile.
+                Ok(None) => {}
+                Ok(Some(_)) => return Err(self.nodes.foreign("its whole log")),
+                Err(StoreError::Corrupt(_)) => damages.push(Damage { id: Some(id), tx_id: Some(tx), what }),
+                Err(error) => return Err(error),
+            }
+        }
         for id in apart {
             match self.history(&id).await {
                 Ok(_) => {}
@@ -106,6 +113,9 @@ impl XtdbClient {
     }
 
     /// Goes through every version of every object.
+    ///
+    /// # Errors
+    /// `STORE_CORRUPT` if one that may be a hit does not match its stored hash.
     pub(super) async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
         let wanted = words::longest(&query.text);
         let mut hits: HashMap<(ObjectId, String), Hit> = HashMap::new();
@@ -113,16 +123,20 @@ impl XtdbClient {
             return Ok(Vec::new());
         }
         let time = Timestamp::from_millis(0);
-        self.each_tx(TxId(0), true, |tx, row| {
+        let mut damaged = None;
+        self.each_tx_of_all(|tx, row| {
             for value in documents(row) {
                 // A change contains all texts of its version, including the content.
                 let is_change = value.get(PATCH).is_some();
                 let mut value = value.clone();
                 let _ = Mark::take(&mut value);
-                let read =
-                    if is_change { Document::from_json(value).map_err(Into::into) } else { document(value) };
-                let Ok(document) = read else { continue };
+                // A document in another shape belongs to another program.
+                let Ok(document) = Document::from_json(value.clone()) else { continue };
                 if !query.covers(document.id(), document.object_type()) {
+                    continue;
+                }
+                if !is_change && let Err(error) = wire::document(value) {
+                    damaged.get_or_insert(error);
                     continue;
                 }
                 let Some(text) = document.content().map(str::to_owned) else { continue };
@@ -131,9 +145,11 @@ impl XtdbClient {
                     hits.insert((hit.id.clone(), text), hit);
                 }
             }
-            Ok(true)
         })
         .await?;
+        if let Some(error) = damaged {
+            return Err(self.nodes.told(error));
+        }
         let mut hits: Vec<Hit> = hits.into_values().collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.tx_id.cmp(&a.tx_id)).then(a.id.cmp(&b.id)));
         hits.truncate(query.limit);

@@ -212,7 +212,8 @@ pub trait Store: Send + Sync {
     /// there are none.
     ///
     /// # Errors
-    /// `STORE_UNAVAILABLE`, `STORE_FULL` where the index can't be completed, `CLOSED`. Any text is a valid query.
+    /// `STORE_UNAVAILABLE`, `STORE_FULL` where the index can't be completed, `STORE_CORRUPT` if a text that may be a hit does not
+    /// match its hash, `CLOSED`. Any text is a valid query.
     async fn search(&self, query: &Search) -> Result<Vec<Hit>>;
 
     /// A named value that belongs to the client's local storage and not to the shared history (for instance a random

@@ -46,6 +46,8 @@ struct Tx {
     time: Timestamp,
     is_committed: bool,
     written: Vec<String>,
+    /// The conditions about writers' marks. A node keeps all of them; a store reads these.
+    matches: Vec<Value>,
 }
 
 struct Put {
@@ -168,7 +170,10 @@ impl Node {
                 }
                 None => (404, missing(&format!("{eid} entity-tx not found"), true)),
             },
-            "tx-log" => (200, data.log(number("after-tx-id")).to_string()),
+            "tx-log" => {
+                let with_documents = parameters.contains_key("with-ops?");
+                (200, data.log(number("after-tx-id"), with_documents).to_string())
+            }
             "attribute-stats" => (200, json!({ "xt/id": 1, "type": 1, "source": 1 }).to_string()),
             "query" => {
                 let edn = parameters.get("query-edn").map_or(body, String::as_str);
@@ -211,6 +216,13 @@ impl Data {
         });
         let tx = self.transactions.len();
         let mut written = Vec::new();
+        let is_mark = |op: &&Value| op[0] == "match" && op[1].as_str().unwrap().starts_with("writer:");
+        let matches = ops.iter().filter(|op| fits && is_mark(op)).map(|op| {
+            let none = || Value::from("0".repeat(40));
+            let before = if op[2].is_null() { none() } else { op[2].clone() };
+            json!(["match", hash(op[1].as_str().unwrap()), before, op[3]])
+        });
+        let matches = matches.collect();
         for op in ops.iter().filter(|op| fits && op[0] != "match") {
             if op[0] == "evict" {
                 self.puts.retain(|put| put.id != *op[1].as_str().unwrap());
@@ -220,7 +232,7 @@ impl Data {
             written.push(id.clone());
             self.puts.push(Put { id, tx, valid: at(&op[2]), document: op[1].clone() });
         }
-        self.transactions.push(Tx { time: now, is_committed: fits, written });
+        self.transactions.push(Tx { time: now, is_committed: fits, written, matches });
         self.tx(tx)
     }
 
@@ -274,10 +286,16 @@ impl Data {
         Value::from_iter(puts.into_iter().map(row)).to_string()
     }
 
-    fn log(&self, after: Option<usize>) -> Value {
+    fn log(&self, after: Option<usize>, with_documents: bool) -> Value {
         let from = after.map_or(0, |after| after + 1);
         let all = self.transactions.iter().enumerate().skip(from).filter(|(_, tx)| tx.is_committed);
         Value::from_iter(all.map(|(number, tx)| {
+            if with_documents {
+                let puts = self.puts.iter().filter(|put| put.tx == number);
+                let puts = puts.map(|put| json!(["put", put.document, put.valid]));
+                let ops = Value::from_iter(tx.matches.iter().cloned().chain(puts));
+                return json!({ "txId": number, "txTime": tx.time, "txOps": ops });
+            }
             let events =
                 tx.written.iter().map(|id| json!(["put", hash(id), hash(&format!("{id}@{number}"))]));
             json!({ "txId": number, "txEvents": Value::from_iter(events) })
@@ -322,6 +340,11 @@ impl Data {
         };
         let named = args.iter().enumerate();
         let named = named.filter_map(|(n, id)| self.at(id, end, count).filter(|put| holds(n, put)));
+        if edn.contains("[e :number n]") {
+            let latest = ids.iter().filter_map(|id| self.at(id, end, count));
+            let numbered = latest.filter(|put| put.document["number"].is_u64());
+            return Value::from_iter(numbered.map(|put| json!([put.id, put.document["number"]])));
+        }
         if edn.contains("(pull h ") {
             let known = ids.iter().filter(|id| args.contains(&hash(id)));
             let documents = known.filter_map(|id| self.at(id, end, usize::MAX));
