@@ -54,6 +54,7 @@ mod plan;
 mod query;
 mod question;
 mod queue;
+mod random;
 mod read;
 mod resolve;
 mod steps;

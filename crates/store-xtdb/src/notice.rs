@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::erasures::{ERASURES, Erasures, RECORD, Record, overtaken, record_id};
 use super::http::{Format, NodeRequest};
 use super::inner::XtdbClient;
+use super::random;
 use super::read::at_place;
 use super::wire::{FOREVER, is_of, no_entity};
 use super::writer::NodeWriter;
@@ -135,7 +136,7 @@ impl XtdbClient {
     /// The same as it is now: the transaction of a submission without an answer is unknown. A program that answers from memory
     /// was never asked with this valid time.
     pub(super) async fn newest_now(&self, id: &str) -> Result<Option<Value>> {
-        self.document_of(id, &self.read("entity", Format::Json).with("eid", id).with("valid-time", later()))
+        self.document_of(id, &self.read("entity", Format::Json).with("eid", id).with("valid-time", later()?))
             .await
     }
 
@@ -150,11 +151,14 @@ impl XtdbClient {
 }
 
 /// A valid time that is later than any document's, and different each time.
-fn later() -> Timestamp {
+///
+/// # Errors
+/// `STORE_UNAVAILABLE` if the system has no random numbers.
+pub(super) fn later() -> Result<Timestamp> {
     /// The year 9000.
     const EARLIEST: i64 = 221_845_392_000_000;
     /// Up to the year 9998.
     const RANGE: u64 = 31_500_000_000_000;
-    let random = getrandom::u64().unwrap_or_default() % RANGE;
-    Timestamp::from_millis(EARLIEST + i64::try_from(random).unwrap_or_default())
+    let random = random::word()? % RANGE;
+    Ok(Timestamp::from_millis(EARLIEST + i64::try_from(random).unwrap_or_default()))
 }

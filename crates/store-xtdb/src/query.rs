@@ -50,7 +50,7 @@ impl XtdbClient {
     /// Passes the ID of every object in the database to `row`, in no particular order, until that returns false.
     pub(super) async fn each_id(&self, mut row: impl FnMut(ObjectId) -> bool) -> Result<()> {
         let types = TYPES.map(|t| format!("[e :type {}]", quote(t))).join(" ");
-        let name = question::name();
+        let name = question::name()?;
         let query = format!("{{:find [e name] :in [name] :where [(or {types})]}}");
         let request = self.read("query", Format::Json).with("query-edn", query).with("valid-time", FOREVER);
         let request = request.with("in-args-edn", format!("[{}]", quote(&name)));

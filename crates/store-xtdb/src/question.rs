@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::edn::{Edn, quote};
 use super::http::{Format, NodeAnswer, NodeRequest};
 use super::inner::XtdbClient;
+use super::random;
 use super::read::{IDS_A_QUERY, known, valid_at};
 use super::wire::{Coordinates, is_of};
 use context_store::{AsOf, Result};
@@ -158,7 +159,7 @@ impl XtdbClient {
         accept: Format,
         at: AsOf,
     ) -> Result<(NodeAnswer, String)> {
-        let name = name();
+        let name = name()?;
         let request = NodeRequest::post("query", accept, Format::Edn, question(&name));
         let bare = valid_at(self.after_known(request), at.valid_time);
         let mut answer = self.nodes.send(&known(bare.clone(), at.known)).await?;
@@ -171,8 +172,11 @@ impl XtdbClient {
 }
 
 /// A random name of a question.
-pub(super) fn name() -> String {
-    format!("question:{:016x}", getrandom::u64().unwrap_or_default())
+///
+/// # Errors
+/// `STORE_UNAVAILABLE` if the system has no random numbers.
+pub(super) fn name() -> Result<String> {
+    Ok(format!("question:{:016x}", random::word()?))
 }
 
 /// A query whose answer is a single row: the rows of this one, and its name.

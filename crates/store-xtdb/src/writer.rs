@@ -7,9 +7,10 @@ use serde_json::Value;
 use super::areas::Lister;
 use super::http::{Format, NodeRequest};
 use super::inner::{WRITERS, XtdbClient};
+use super::random::random_name;
 use super::read::at_place;
 use super::wire::{Tx, is_of, no_entity, xtdb_number};
-use context_store::{AsOf, Result, StoreError};
+use context_store::{AsOf, Result};
 
 /// This client's mark in the database: a document that each of its transactions replaces.
 pub(crate) struct NodeWriter {
@@ -57,19 +58,6 @@ impl NodeWriter {
     pub(crate) fn lister(&self) -> Lister<'_> {
         Lister { by: &self.id, run: self.run.as_deref(), number: self.next }
     }
-}
-
-/// A name that no other client has: 128 random bits from the system.
-///
-/// # Errors
-/// `STORE_UNAVAILABLE` if the system has none.
-pub(crate) fn random_name() -> Result<String> {
-    let word = || {
-        getrandom::u64().map_err(|e| {
-            StoreError::Unavailable(format!("the system provides no random numbers ({e}); try again"))
-        })
-    };
-    Ok(format!("{:016x}{:016x}", word()?, word()?))
 }
 
 impl XtdbClient {

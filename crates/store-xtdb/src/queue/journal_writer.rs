@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::progress::Sent;
-use crate::writer::random_name;
+use crate::random::random_name;
 use context_store::{Result, Store as _};
 use context_store_sqlite::SqliteStore;
 

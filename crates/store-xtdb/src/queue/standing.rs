@@ -10,7 +10,7 @@ use super::journal_writer::JournalWriter;
 use super::progress::{JournalPlace, Sent};
 use super::shared::Shared;
 use crate::XtdbStore;
-use crate::writer::random_name;
+use crate::random::random_name;
 use context_model::time::TxId;
 use context_store::{Result, StoreError};
 
