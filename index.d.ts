@@ -470,8 +470,8 @@ export interface MountMapping {
   /** The prefix on the filesystem that `filesystemId` names, for instance `/home/me/project`. */
   canonicalPrefix: string
   /**
-   * The filesystem namespace of everything below the prefix. Default: that of this machine's own files
-   * (`defaultFilesystemId()`), as it is right for a folder of the host that a container mounts.
+   * The filesystem namespace of everything below the prefix, in the same form as that of the session. Default: that of this
+   * machine's own files (`defaultFilesystemId()`), as it is right for a folder of the host that a container mounts.
    */
   filesystemId?: string
 }
@@ -500,7 +500,7 @@ export interface OpenOptions {
   home?: string
   /** The system prompt to record. */
   systemPrompt?: string
-  /** The filesystem namespace of paths that no mount covers. */
+  /** The filesystem namespace of paths that no mount covers: 1 to 512 bytes, no control characters, no blanks at its ends. */
   filesystemId?: string
   /** The mapping of the agent's paths to paths that the client can read. */
   mounts?: Array<MountMapping>

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ContextManager, Projection } from '../lib/index.ts'
 import { ContextManager as OutputFiles } from '../lib/storage/index.ts'
 import type { ErrorCode } from '../lib/index.ts'
-import { folder, opened, outcome, sqlite } from './core/setup.ts'
+import { folder, NO_FILESYSTEM_IDS, opened, outcome, sqlite } from './core/setup.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
@@ -172,7 +172,10 @@ test.each<[string, unknown]>([
   ['a relative home', { ...fine, home: 'me' }],
   ['a store without a path', { ...fine, store: { kind: 'sqlite' } }],
   ['an unknown durability', { ...fine, store: { kind: 'sqlite', path: '/nowhere/x', durability: 'some' } }],
-  ['an empty filesystem', { ...fine, filesystemId: '' }],
+  ...NO_FILESYSTEM_IDS.flatMap((filesystemId): [string, unknown][] => [
+    [`the filesystem ${JSON.stringify(filesystemId).slice(0, 20)}`, { ...fine, filesystemId }],
+    [`a mount of ${JSON.stringify(filesystemId).slice(0, 20)}`, { ...fine, mounts: [{ agentPrefix: '/a', canonicalPrefix: '/a', filesystemId }] }],
+  ]),
   ['a mount without prefixes', { ...fine, mounts: [{}] }],
   ['a relative mount', { ...fine, mounts: [{ agentPrefix: 'a', canonicalPrefix: '/a', filesystemId: 'f' }] }],
   ['a negative window', { ...fine, window: { perTurn: -1 } }],

@@ -8,7 +8,16 @@ export type Mount = MountMapping
 
 /** The form of the setting `mounts`, as the end of a sentence. */
 export const MOUNTS_WANTED =
-  'a list of { "agentPrefix", "canonicalPrefix", "filesystemId" }: the path inside of the sandbox, the path on this machine, both absolute, and by choice the filesystem\'s ID'
+  'a list of { "agentPrefix", "canonicalPrefix", "filesystemId" }: the path inside of the sandbox, the path on this machine, both absolute, and by choice the filesystem\'s ID (1 to 512 bytes, no control characters, no blanks at its ends)'
+
+/** The form of the ID of a filesystem, as the end of a sentence. */
+export const FILESYSTEM_ID_WANTED = 'a text of 1 to 512 bytes without control characters, such as line breaks, and without blanks at its ends'
+
+/** True if a value can be the ID of a filesystem, as `check_filesystem_id` of the core decides it. */
+export function isFilesystemId(value: unknown): value is string {
+  if (typeof value !== 'string' || value === '' || Buffer.byteLength(value) > 512) return false
+  return !/\p{Cc}|^\p{White_Space}|\p{White_Space}$/u.test(value)
+}
 
 /** True if a value can be the setting `mounts`. `~` is the user's folder on this machine. */
 export function areMounts(value: unknown): boolean {
@@ -68,7 +77,7 @@ function isMount(value: unknown): value is Mount {
     agentPrefix.startsWith('/') &&
     isText(canonicalPrefix) &&
     (isAbsolute(canonicalPrefix) || /^~(?:[\\/]|$)/.test(canonicalPrefix)) &&
-    (filesystemId === undefined || (isText(filesystemId) && filesystemId !== '')) &&
+    (filesystemId === undefined || isFilesystemId(filesystemId)) &&
     Object.keys(others).length === 0
   )
 }

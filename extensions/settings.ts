@@ -8,7 +8,7 @@ import { dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { reasonOf, suggestion } from '../lib/ui/index.ts'
 import { BINDINGS, LIFETIME_OPTIONS } from '../lib/models/index.ts'
 import type { Binding, LifetimeOption } from '../lib/models/index.ts'
-import { areMounts, isWithin, mountsIn, MOUNTS_WANTED } from './mounts.ts'
+import { areMounts, FILESYSTEM_ID_WANTED, isFilesystemId, isWithin, mountsIn, MOUNTS_WANTED } from './mounts.ts'
 import type { Mount } from './mounts.ts'
 import type { XtdbPlace } from './place.ts'
 
@@ -206,6 +206,15 @@ function refusedOfProject(field: keyof Settings, { redact, mounts }: Settings, r
   return undefined
 }
 
+/** The number of characters of a wrong value that a message shows. */
+const MOST_SHOWN = 200
+
+/** A value as messages show it: not the whole of a long one. */
+function shown(value: unknown): string {
+  const text = JSON.stringify(value)
+  return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}… (${text.length} characters)` : text
+}
+
 /** The settings in a parsed file. `given`: those that it has, and that can be used. */
 export function checkSettings(value: unknown): ReadSettings {
   const settings: Record<string, unknown> = { ...DEFAULTS }
@@ -216,7 +225,7 @@ export function checkSettings(value: unknown): ReadSettings {
   for (const [name, one] of Object.entries(value)) {
     const check = Object.hasOwn(CHECKS, name) ? CHECKS[name as keyof Settings] : undefined
     if (check === undefined) problems.push(`there is no setting "${name}"${suggestion(name, Object.keys(CHECKS))}`)
-    else if (!check.test(one)) problems.push(`"${name}" must be ${check.wanted}, not ${JSON.stringify(one)}`)
+    else if (!check.test(one)) problems.push(`"${name}" must be ${check.wanted}, not ${shown(one)}`)
     else {
       settings[name] = valueOf(name, one)
       given.add(name as keyof Settings)
@@ -279,7 +288,7 @@ const CHECKS: Record<keyof Settings, Check> = {
     test: (value) => typeof value === 'number' && value >= 0 && value <= 1,
   },
   mounts: { wanted: MOUNTS_WANTED, test: areMounts },
-  filesystemId: { wanted: 'a text of at least one character', test: (value) => value === undefined || (typeof value === 'string' && value !== '') },
+  filesystemId: { wanted: FILESYSTEM_ID_WANTED, test: (value) => value === undefined || isFilesystemId(value) },
   watch: YES_OR_NO,
   redact: YES_OR_NO,
   rollOnlyAtUserTurn: YES_OR_NO,

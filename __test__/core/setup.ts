@@ -10,6 +10,23 @@ import { onCleanUp } from '../../rig/cleanup.ts'
 /** The namespace of the files in tests, so that IDs do not depend on the machine. */
 export const FILESYSTEM = 'test-filesystem'
 
+/** Texts that are no IDs of filesystems: too short, too long, in characters or in bytes, with control characters, or with blanks at their ends. */
+export const NO_FILESYSTEM_IDS = [
+  '',
+  ' ',
+  '\u3000',
+  ' f',
+  'f ',
+  'f\n',
+  'a\tb',
+  'a\0b',
+  'a\u007fb',
+  'a\u0085b',
+  'ü'.repeat(257),
+  'x'.repeat(513),
+  'x'.repeat(5000),
+]
+
 /** The agent's folder, with no symbolic link in its path, removed after the test. */
 export function folder(): string {
   const path = realpathSync(mkdtempSync(join(tmpdir(), 'context-')))

@@ -3,11 +3,12 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { MOUNTS_WANTED, pathsOf } from '../../extensions/mounts.ts'
+import { FILESYSTEM_ID_WANTED, MOUNTS_WANTED, pathsOf } from '../../extensions/mounts.ts'
 import { longWait, placeOf, storeLine } from '../../extensions/place.ts'
 import type { XtdbPlace } from '../../extensions/place.ts'
 import { checkSettings, DEFAULTS, readSettings } from '../../extensions/settings.ts'
 import { cleanUp, temporaryFolder } from '../../rig/pi.ts'
+import { NO_FILESYSTEM_IDS } from '../core/setup.ts'
 
 afterEach(cleanUp)
 
@@ -58,7 +59,7 @@ describe('settings', () => {
       [{ agentPrefix: 'w', canonicalPrefix: '/p' }],
       [{ agentPrefix: '/w', canonicalPrefix: 'p' }],
       [{ agentPrefix: '/w', canonicalPrefix: '~other' }],
-      [{ agentPrefix: '/w', canonicalPrefix: '/p', filesystemId: '' }],
+      ...NO_FILESYSTEM_IDS.map((filesystemId) => [{ agentPrefix: '/w', canonicalPrefix: '/p', filesystemId }]),
       [{ agentPrefix: '/w', canonicalPrefix: '/p', readOnly: true }],
       [
         { agentPrefix: '/w', canonicalPrefix: '/p' },
@@ -68,9 +69,20 @@ describe('settings', () => {
       `mounts that can't be: ${JSON.stringify(mounts)}`,
       { mounts },
       {},
-      [`"mounts" must be ${MOUNTS_WANTED}, not ${JSON.stringify(mounts)}`],
+      [expect.stringContaining(`"mounts" must be ${MOUNTS_WANTED}, not ${JSON.stringify(mounts).slice(0, 200)}`)],
     ]),
-    ['an empty filesystem ID', { filesystemId: '' }, {}, ['"filesystemId" must be a text of at least one character, not ""']],
+    ...NO_FILESYSTEM_IDS.map((filesystemId): [string, unknown, object, string[]] => [
+      `no filesystem ID: ${JSON.stringify(filesystemId).slice(0, 20)}`,
+      { filesystemId },
+      {},
+      [expect.stringContaining(`"filesystemId" must be ${FILESYSTEM_ID_WANTED}, not `)],
+    ]),
+    ...['f', "the team's drive", 'x'.repeat(512)].map((filesystemId): [string, unknown, object, string[]] => [
+      `a filesystem ID: ${filesystemId.slice(0, 20)}`,
+      { filesystemId },
+      { filesystemId },
+      [],
+    ]),
     ['a holdout', { holdout: 0.1 }, { holdout: 0.1 }, []],
     ['too large a holdout', { holdout: 10 }, {}, ['"holdout" must be a share of sessions from 0 to 1, not 10']],
     ['a name inherited from Object', { toString: 1 }, {}, ['there is no setting "toString"']],

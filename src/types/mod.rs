@@ -18,8 +18,8 @@ pub struct MountMapping {
     pub agent_prefix: String,
     /// The prefix on the filesystem that `filesystemId` names, for instance `/home/me/project`.
     pub canonical_prefix: String,
-    /// The filesystem namespace of everything below the prefix. Default: that of this machine's own files
-    /// (`defaultFilesystemId()`), as it is right for a folder of the host that a container mounts.
+    /// The filesystem namespace of everything below the prefix, in the same form as that of the session. Default: that of this
+    /// machine's own files (`defaultFilesystemId()`), as it is right for a folder of the host that a container mounts.
     pub filesystem_id: Option<String>,
 }
 
@@ -73,7 +73,7 @@ pub struct OpenOptions {
     pub home: Option<String>,
     /// The system prompt to record.
     pub system_prompt: Option<String>,
-    /// The filesystem namespace of paths that no mount covers.
+    /// The filesystem namespace of paths that no mount covers: 1 to 512 bytes, no control characters, no blanks at its ends.
     pub filesystem_id: Option<String>,
     /// The mapping of the agent's paths to paths that the client can read.
     pub mounts: Option<Vec<MountMapping>>,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
 use crate::path::{absolute, below, join};
-use crate::source::FilesystemSource;
+use crate::source::{FilesystemSource, check_filesystem_id};
 
 /// A rule that translates a prefix of the agent's paths to a canonical one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,8 +39,10 @@ impl Mounts {
     /// Checks and takes mount mappings.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a relative prefix, an empty filesystem ID, or two mappings of one agent prefix.
+    /// `INVALID_ARGUMENT` for a relative prefix, two mappings of one agent prefix, or a filesystem ID that is empty, longer than
+    /// 512 bytes, has a control character, or begins or ends with a blank.
     pub fn new(default_filesystem: String, mappings: Vec<MountMapping>) -> Result<Self, ModelError> {
+        check_filesystem_id(&default_filesystem)?;
         let mut normal: Vec<MountMapping> = Vec::with_capacity(mappings.len());
         for mapping in mappings {
             let (Some(agent_prefix), Some(canonical_prefix)) =
@@ -48,9 +50,7 @@ impl Mounts {
             else {
                 return Err(ModelError::Invalid("the prefixes of a mount mapping are absolute paths".into()));
             };
-            if mapping.filesystem_id.is_empty() {
-                return Err(ModelError::Invalid("a mount mapping names its filesystem".into()));
-            }
+            check_filesystem_id(&mapping.filesystem_id)?;
             let mapping =
                 MountMapping { agent_prefix, canonical_prefix, filesystem_id: mapping.filesystem_id };
             if normal.iter().any(|m| m.agent_prefix == mapping.agent_prefix) {

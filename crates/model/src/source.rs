@@ -24,6 +24,25 @@ pub struct FilesystemSource {
     pub path: String,
 }
 
+/// The greatest length of the ID of a filesystem namespace, in bytes.
+const MAX_FILESYSTEM_ID: usize = 512;
+
+/// Checks the ID of a filesystem namespace that a caller gives. Those in stored documents are taken as they are.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` if it is empty, longer than [`MAX_FILESYSTEM_ID`] bytes, has a control character, or begins or ends with a
+/// blank: most of these come from the output of a command, and would make a second object of each file.
+pub(crate) fn check_filesystem_id(id: &str) -> Result<(), ModelError> {
+    let is_long = id.is_empty() || id.len() > MAX_FILESYSTEM_ID;
+    if is_long || id.chars().any(char::is_control) || id.trim() != id {
+        return Err(ModelError::Invalid(format!(
+            "filesystemId must have 1 to {MAX_FILESYSTEM_ID} bytes, no control characters such as line breaks, and no \
+             blanks at its ends: pass the container's ID, or any short text that all clients of that filesystem agree on"
+        )));
+    }
+    Ok(())
+}
+
 impl Source {
     /// A file's binding.
     #[must_use]

@@ -84,6 +84,36 @@ fn mappings_without_meaning_are_refused(
     assert_eq!(error.code(), ErrorCode::InvalidArgument);
 }
 
+#[rstest]
+#[case::one("f", true)]
+#[case::of_a_container("4f2a", true)]
+#[case::with_blanks_inside("the team's drive", true)]
+#[case::of_other_letters("Büro/資料", true)]
+#[case::the_longest(&"x".repeat(512), true)]
+#[case::empty("", false)]
+#[case::too_long(&"x".repeat(513), false)]
+#[case::too_many_bytes(&"ü".repeat(257), false)]
+#[case::a_blank(" ", false)]
+#[case::wide_blanks("\u{3000}\u{a0}", false)]
+#[case::a_blank_before(" f", false)]
+#[case::a_blank_after("f ", false)]
+#[case::a_line_break_after("f\n", false)]
+#[case::a_tab_inside("a\tb", false)]
+#[case::nul("a\0b", false)]
+#[case::delete("a\u{7f}", false)]
+#[case::a_late_control_character("a\u{85}b", false)]
+fn a_filesystem_has_a_short_name_of_visible_text(#[case] id: &str, #[case] is_taken: bool) {
+    for made in
+        [Mounts::new(id.into(), Vec::new()), Mounts::new("f".into(), vec![mapping("/workspace", "/a", id)])]
+    {
+        assert_eq!(made.is_ok(), is_taken, "{id:?}");
+        if let Err(error) = made {
+            assert_eq!(error.code(), ErrorCode::InvalidArgument);
+            assert!(error.to_string().contains("filesystemId must have 1 to 512 bytes"), "{error}");
+        }
+    }
+}
+
 #[test]
 fn two_mappings_of_one_prefix_are_refused() {
     let twice = vec![mapping("/w", "/a", "f"), mapping("/w/.", "/b", "f")];

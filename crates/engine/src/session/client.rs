@@ -112,7 +112,6 @@ impl Client {
 /// machine without an identity) a random one, which is stored.
 async fn namespace(options: &Options, shares_unmapped: bool) -> Result<String> {
     Ok(match &options.filesystem_id {
-        Some(id) if id.is_empty() => return Err(EngineError::Invalid("filesystemId can't be empty".into())),
         Some(id) => id.clone(),
         None if shares_unmapped => machine_namespace(&*options.store, &options.machine_id_file).await?,
         None => {
