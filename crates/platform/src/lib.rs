@@ -86,6 +86,13 @@ pub fn reason(error: &io::Error) -> String {
     shortage(error).map_or_else(words, str::to_owned)
 }
 
+/// The operating system's refusal to let this user read a path, or also write it. `None` if the user may, if there is nothing, and
+/// on Windows, where only an open tells. It opens nothing: closing a file would end the locks that this process has on it.
+#[must_use]
+pub fn refusal(path: &Path, is_written: bool) -> Option<io::Error> {
+    system::refusal(path, is_written).filter(|error| error.kind() != io::ErrorKind::NotFound)
+}
+
 /// The shortage that keeps this process from opening a few more files, if there is one: for libraries that do not say why
 /// an open failed.
 #[must_use]

@@ -7,7 +7,7 @@ use std::os::unix::fs::{
 };
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Access, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::facts::{Facts, PathKind};
@@ -35,6 +35,11 @@ pub(crate) const SHORTAGES: [(i32, &str); 5] = [
 /// Opens something that is always there.
 pub(crate) fn open_any() -> io::Result<File> {
     File::open("/")
+}
+
+pub(crate) fn refusal(path: &Path, is_written: bool) -> Option<io::Error> {
+    let wanted = if is_written { Access::READ_OK | Access::WRITE_OK } else { Access::READ_OK };
+    rustix::fs::access(path, wanted).err().map(io::Error::from)
 }
 
 pub(crate) fn facts_at(path: &Path) -> io::Result<Facts> {

@@ -41,6 +41,10 @@ pub fn open_any() -> io::Result<File> {
     File::open("NUL")
 }
 
+pub fn refusal(_path: &Path, _is_written: bool) -> Option<io::Error> {
+    None
+}
+
 /// 100 ns from 1601, where Windows counts from, to 1970.
 const EPOCH: i64 = 116_444_736_000_000_000;
 

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::{Result, Trouble, is_busy};
 use super::migrate;
@@ -31,6 +31,10 @@ const LOG_LIMIT: i64 = 32 << 20;
 /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `STORE_NEWER`, `STORE_FULL`. An existing file is not changed then.
 pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> {
     prepare(path)?;
+    writer_of(path, durability).map_err(|error| explained(path, true, error))
+}
+
+fn writer_of(path: &Path, durability: Durability) -> Result<Connection> {
     let had_log = fs::metadata(log(path)).is_ok_and(|log| log.len() > 0);
     let connection = open(path)?;
     // If the file turns out not to be a store, closing it must not copy an existing log into it.
@@ -84,6 +88,10 @@ pub(super) enum ViewMode {
 /// # Errors
 /// `STORE_UNAVAILABLE` for another program's file and for a store of an older schema; `STORE_NEWER`, `STORE_CORRUPT`.
 pub(super) fn viewer(path: &Path, mode: ViewMode) -> Result<Connection> {
+    viewer_of(path, mode).map_err(|error| explained(path, false, error))
+}
+
+fn viewer_of(path: &Path, mode: ViewMode) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = match mode {
         ViewMode::Shared => Connection::open_with_flags(path, flags)?,
@@ -180,10 +188,12 @@ pub(super) fn patiently_for<T>(patience: Duration, mut step: impl FnMut() -> Res
 
 fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags)?;
+    let mut connection =
+        Connection::open_with_flags(path, flags).map_err(|error| explained(path, true, error.into()))?;
     // SQLite opens a file even if it may not write it, and would leave a log beside it.
     if connection.is_readonly("main")? {
-        return Err(unusable("the file is read-only; make it writable or choose another path"));
+        let unknown = || unusable("the file is read-only; make it writable or choose another path");
+        return Err(context_platform::refusal(path, true).map_or_else(unknown, |why| unusable_by(path, &why)));
     }
     configure(&mut connection)?;
     Ok(connection)
@@ -263,10 +273,27 @@ fn beside(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// SQLite does not say why it can't open or write a file: where this user lacks the rights to it, to its log or to its folder, that
+/// is the error.
+fn explained(path: &Path, is_written: bool, error: Trouble) -> Trouble {
+    let Trouble::Sqlite(cause) = &error else { return error };
+    let code = cause.sqlite_error_code();
+    if !matches!(code, Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)) {
+        return error;
+    }
+    let folder = path.parent().filter(|folder| is_written && !folder.as_os_str().is_empty());
+    let files = [Some(path.to_owned()), Some(log(path)), Some(shared(path)), folder.map(Path::to_owned)];
+    let refused = files
+        .into_iter()
+        .flatten()
+        .find_map(|file| context_platform::refusal(&file, is_written).map(|why| unusable_by(&file, &why)));
+    refused.unwrap_or(error)
+}
+
 /// The error of a path that the operating system refuses.
 fn unusable_by(path: &Path, error: &std::io::Error) -> Trouble {
     let why = context_platform::reason(error);
-    if error.kind() != ErrorKind::PermissionDenied {
+    if !matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) {
         return unusable(&why);
     }
     let path = path.display();

@@ -79,7 +79,13 @@ impl Progress {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .unwrap_or(ProgressMarks { seen: Some(0), ..ProgressMarks::default() }),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => ProgressMarks::default(),
-            Err(e) => return Err(StoreError::Unavailable(format!("{} can't be read: {e}", path.display()))),
+            Err(e) => {
+                return Err(StoreError::Unavailable(format!(
+                    "{} can't be read: {}; let this user read and write it and its folder, or choose another journal",
+                    path.display(),
+                    context_platform::reason(&e)
+                )));
+            }
         };
         Ok(Self { path, marks: Mutex::new(marks) })
     }
