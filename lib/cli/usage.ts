@@ -1,5 +1,5 @@
 /** The command `usage`. */
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { hostSession } from '../gateway/index.ts'
@@ -81,7 +81,8 @@ export async function usage(args: string[]): Promise<number> {
   const since = values.since === undefined ? 0 : sinceOf(values.since, Date.now())
   const project = values.project === undefined ? undefined : asStored(resolve(values.project))
   const gatewayFile = positionals.length > 0 ? undefined : billsBeside(values.store)
-  const files = positionals.length > 0 ? await filesOf(positionals) : await ownFiles(gatewayFile !== undefined && existsSync(gatewayFile))
+  const left: LeftOut = { count: 0 }
+  const files = positionals.length > 0 ? await filesOf(positionals, left) : await ownFiles(gatewayFile !== undefined && mayBeThere(gatewayFile), left)
   const sums = new Sums(group)
   const holdout = new HoldoutSums()
   const lifetimes = new LifetimeSums()
@@ -100,17 +101,21 @@ export async function usage(args: string[]): Promise<number> {
   const noted = new NotedCalls()
   const listed = new ListedCalls()
   if (gatewayFile !== undefined) {
-    for await (const charge of gatewayCharges(gatewayFile)) {
-      noted.add(charge)
-      add(charge)
-    }
+    await orLeftOut(gatewayFile, left, async () => {
+      for await (const charge of gatewayCharges(gatewayFile)) {
+        noted.add(charge)
+        add(charge)
+      }
+    })
   }
   for (const [index, file] of files.entries()) {
     progress.show(index / files.length, file)
-    await addFile(file, charged, repeated, (charge, format) => {
-      if (noted.take(charge) !== undefined || !add({ ...charge, session: noted.nameOf(charge.session) })) return
-      listed.add(charge, format)
-    })
+    await orLeftOut(file, left, () =>
+      addFile(file, charged, repeated, (charge, format) => {
+        if (noted.take(charge) !== undefined || !add({ ...charge, session: noted.nameOf(charge.session) })) return
+        listed.add(charge, format)
+      }),
+    )
   }
   progress.clear()
   const [rows, total] = [sums.rows(), sums.total()]
@@ -129,44 +134,82 @@ export async function usage(args: string[]): Promise<number> {
     for (const line of [...planLines(total), ...lifetimeLines(lifetimes.sums), ...compared.flatMap(comparedLines)]) await write(line)
   })
   if (values.json !== true) {
+    if (total.calls === 0)
+      tell(
+        nothingLine(
+          left,
+          ['since', 'project'].filter((name) => name in values),
+        ),
+      )
     tellNotes(total, unbilled, repeated)
     for (const line of listed.lines()) tell(line)
   }
   return total.calls === 0 ? NONE : DONE
 }
 
-async function filesOf(given: readonly string[]): Promise<string[]> {
+/** The number of files and folders that could not be read. */
+interface LeftOut {
+  count: number
+}
+
+/** The sentence where there is nothing to show. `options`: those that leave out calls. */
+function nothingLine({ count }: LeftOut, options: readonly string[]): string {
+  if (count > 0) return `there is no model call to sum up in what could be read; ${count === 1 ? 'what was' : `the ${count} that were`} left out may have some`
+  if (options.length === 0) return 'there is no model call to sum up'
+  const names = options.map((name) => `"--${name}"`).join(' and ')
+  return `there is no model call to sum up; ${names} may leave out all of them`
+}
+
+async function filesOf(given: readonly string[], left: LeftOut): Promise<string[]> {
   const paths = await pathsNamed(given)
   for (const [at, path] of paths.entries()) {
     if (path === given[at] && !existsSync(path)) throw new UsageError(`the session file or folder ${path} does not exist`)
   }
   return allSessionFiles(paths, (path, error) => {
     if (error !== undefined && paths.includes(path)) throw error
-    tellUnreadable(path, error)
+    tellUnreadable(path, left, error)
   })
 }
 
 /** The session files of all agents. `isGatewayUsed`: there is something to sum up without them. */
-async function ownFiles(isGatewayUsed: boolean): Promise<string[]> {
+async function ownFiles(isGatewayUsed: boolean, left: LeftOut): Promise<string[]> {
   const folders = usedFolders().map(({ path }) => path)
   if (folders.length === 0 && !isGatewayUsed) throw new UsageError(`there are no sessions in ${folderNames()}; name a file or folder, or use an agent first`)
-  return allSessionFiles(folders, tellUnreadable)
+  return allSessionFiles(folders, (path, error) => tellUnreadable(path, left, error))
 }
 
-function tellUnreadable(path: string, error?: unknown): void {
-  if (error !== undefined) tell(plain(`left out: ${path}: ${reasonOf(error)}`))
-}
-
-async function addFile(file: string, charged: Charged, repeated: Repeated, add: (charge: Charge, format: Format) => void): Promise<void> {
+/** True if there is a file, or if that can't be seen. */
+function mayBeThere(path: string): boolean {
   try {
-    const recording = await openAny(file)
-    for await (const charge of chargesOf(recording, charged, repeated)) add(charge, recording.origin.format)
-  } catch (error) {
-    tell(plain(`left out: ${file}: ${(error as Error).message}`))
+    return statSync(path, { throwIfNoEntry: false }) !== undefined
+  } catch {
+    return true
   }
 }
 
-/** The number of the store's sessions without a bill in any file; undefined without a store. */
+function tellUnreadable(path: string, left: LeftOut, error?: unknown): void {
+  if (error === undefined) return
+  left.count += 1
+  // The system's own message has the path once more.
+  const isOfSystem = (error as NodeJS.ErrnoException).syscall !== undefined
+  tell(plain(`left out: ${path}: ${isOfSystem ? reasonOf(error) : (error as Error).message}`))
+}
+
+/** Reads a file; if that fails, one line says so. */
+async function orLeftOut(path: string, left: LeftOut, read: () => Promise<void>): Promise<void> {
+  try {
+    await read()
+  } catch (error) {
+    tellUnreadable(path, left, error)
+  }
+}
+
+async function addFile(file: string, charged: Charged, repeated: Repeated, add: (charge: Charge, format: Format) => void): Promise<void> {
+  const recording = await openAny(file)
+  for await (const charge of chargesOf(recording, charged, repeated)) add(charge, recording.origin.format)
+}
+
+/** The number of the store's sessions without a bill in any file; undefined without a store, and for the usual one if it can't be read. */
 async function unbilledIn(store: string | undefined, billed: ReadonlySet<string>, since: number, project: string | undefined): Promise<number | undefined> {
   try {
     return await reading(store, async ({ options }) => {
@@ -176,13 +219,13 @@ async function unbilledIn(store: string | undefined, billed: ReadonlySet<string>
         .length
     })
   } catch (error) {
-    if (store === undefined && error instanceof UsageError) return undefined
-    throw error
+    if (store !== undefined) throw error
+    if (!(error instanceof UsageError)) tell(plain(`what is only in the store is not counted: ${(error as Error).message}`))
+    return undefined
   }
 }
 
 function tellNotes({ calls, unpricedCalls, unbilledCalls, doubtfulCalls, savedTokens }: Sum, unbilled: number | undefined, repeated: Repeated): void {
-  if (calls === 0) tell('there is no model call to sum up; "--since" and "--project" may leave out all of them')
   const saving = Math.round(savedTokens) === 0 ? '' : `; in tokens, all calls together ${savingText(savedTokens, (some) => `${tokens(some)} of fresh input`)}`
   if (unpricedCalls > 0) tell(`${unpricedCalls} of ${calls} calls are of models without known prices and count as $0${saving}`)
   if (unbilledCalls > 0)

@@ -1,5 +1,5 @@
 /** The charges of sessions that went through a gateway, as it has noted them. */
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import type { BilledCall, GatewayBreak, Usage } from '../gateway/index.ts'
 import { inputCost, plainCost, summaryCost } from '../gateway/index.ts'
 import { isFields } from '../core/index.ts'
@@ -12,10 +12,19 @@ export async function* gatewayCharges(path: string): AsyncGenerator<Charge> {
   for await (const call of gatewayCalls(path)) yield chargeOf(call)
 }
 
-/** The calls in a gateway's file, as it has noted them; none without a file. */
+/** The calls in a gateway's file, as it has noted them; none without a file. Throws the system's error if it can't be read. */
 export async function* gatewayCalls(path: string): AsyncGenerator<BilledCall> {
-  if (!existsSync(path)) return
+  if (!isThere(path)) return
   for await (const { value } of jsonLines(path)) if (isBilled(value)) yield withBreak(value)
+}
+
+function isThere(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) !== undefined
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOTDIR') return false
+    throw error
+  }
 }
 
 function chargeOf({ at, session, folder, model, billed, plain, summary, isHeldOut, isPlan, lifetime }: BilledCall): Charge {
