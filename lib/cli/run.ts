@@ -47,11 +47,14 @@ export async function run(args: string[]): Promise<number> {
   const warnings: string[] = []
   const gateway = await started(program, values, warnings)
   if (gateway === undefined) return runProgram(command, rest, {})
-  const folder = mkdtempSync(join(privateFolder(), 'pi-context-'))
+  const prepared = prepare(program, gateway)
+  if (prepared === undefined) {
+    await gateway.close()
+    return runProgram(command, rest, {})
+  }
+  const { folder, launch } = prepared
   let endStatus = (): void => {}
   try {
-    const launch = program.launch(gateway, folder)
-    for (const [name, content] of Object.entries(launch.files)) writePrivateFile(join(folder, name), content)
     for (const note of launch.notes) tell(`pi-context-manager: ${plain(note)}`)
     if (process.stderr.isTTY && gateway.pageUrl !== undefined) tell(`pi-context-manager: what goes through is shown at ${gateway.pageUrl}`)
     const status = join(folder, 'status.json')
@@ -70,6 +73,21 @@ export async function run(args: string[]): Promise<number> {
     warnings.length = 0
     await gateway.close()
     for (const warning of warnings) tell(plain(warning))
+  }
+}
+
+/** The program's settings, and the folder of its temporary files; undefined if they can't be made. Then a line says why. */
+function prepare(program: Program, gateway: Gateway): { folder: string; launch: Launch } | undefined {
+  let folder: string | undefined
+  try {
+    folder = mkdtempSync(join(privateFolder(), 'pi-context-'))
+    const launch = program.launch(gateway, folder)
+    for (const [name, content] of Object.entries(launch.files)) writePrivateFile(join(folder, name), content)
+    return { folder, launch }
+  } catch (error) {
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
+    tell(`pi-context-manager: the program runs without it: ${plain((error as Error).message)}`)
+    return undefined
   }
 }
 

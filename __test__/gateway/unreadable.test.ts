@@ -1,0 +1,89 @@
+/** The gateway of an agent whose user may not read or write one of its files: the agent continues, and one line names path and cause. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, describe, expect, test } from 'vitest'
+import { journalOf } from '../../lib/core/place.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
+import { giveToOther, lock, notOther, runAsOther } from '../../rig/other-user.ts'
+import { emptyHome } from '../cli/home.ts'
+import { MAIN, program } from '../replay/support.ts'
+
+afterEach(cleanUp)
+
+const reason = notOther(MAIN)
+if (reason !== undefined) console.log(`unreadable.test.ts: not run: ${reason}`)
+
+/** The class, as packages have it. */
+const INDEX = fileURLToPath(new URL('../../dist/index.js', import.meta.url))
+
+const DATA = '.local/share/pi-context-manager'
+/** An address where no node listens. */
+const NODE = 'http://127.0.0.1:1'
+
+/** An agent with our recall tool: two model calls of one conversation. It says how many of them were answered. */
+const AGENT = `
+const messages = [{ role: 'user', content: 'x' }]
+const tools = [{ type: 'function', function: { name: 'activate', parameters: {} } }]
+let answered = 0
+for (let n = 0; n < 2; n += 1) {
+  const body = JSON.stringify({ model: 'm', tools, messages })
+  const answer = await fetch(process.env.OPENAI_BASE_URL + '/chat/completions', { method: 'POST', body })
+  if ((await answer.text()).includes('hello')) answered += 1
+  messages.push({ role: 'assistant', content: 'hello' }, { role: 'user', content: 'again' })
+}
+console.log(answered)
+`
+
+describe.skipIf(reason !== undefined)('run', () => {
+  test.each<[what: string, locked: string, told: string, options?: string[]]>([
+    ['the store', `${DATA}/context.db`, `${DATA}/context.db`],
+    ['the folder of the store', `${DATA}/`, `${DATA}/context.db`],
+    ['the folder of the forms', `${DATA}/gateway-forms/`, `${DATA}/gateway-forms/context.db`],
+    ['the forms of the store', `${DATA}/gateway-forms/context.db/`, `${DATA}/gateway-forms/context.db/`],
+    ['the folder of the bills', `${DATA}/gateway-bills/`, `${DATA}/gateway-bills/context.db.jsonl`],
+    ['the bills', `${DATA}/gateway-bills/context.db.jsonl`, `${DATA}/gateway-bills/context.db.jsonl`],
+    ['the journal', journalOf(NODE, DATA), journalOf(NODE, DATA), ['--store', NODE]],
+    ['the notes beside the journal', `${journalOf(NODE, DATA)}.progress`, `${journalOf(NODE, DATA)}.progress`, ['--store', NODE]],
+    ['a folder of temporary files', 'temporary/', 'temporary/pi-context-'],
+  ])('%s may not be read: the agent continues, and one line names the path and the cause', async (_, locked, told, options = []) => {
+    const server = await startModelServer(() => 'hello')
+    const { home, file, env } = emptyHome()
+    mkdirSync(file(locked.endsWith('/') ? locked : dirname(locked)), { recursive: true })
+    if (!locked.endsWith('/')) writeFileSync(file(locked), '')
+    giveToOther(home)
+    lock(file(locked))
+    const places = locked === 'temporary/' ? { XDG_RUNTIME_DIR: '', TMPDIR: file('temporary'), XDG_DATA_HOME: file('temporary') } : {}
+    const command = program('run', ...options, '--', process.execPath, '--input-type=module', '-e', AGENT)
+    const found = await runAsOther(command, home, { ...env, ...places, OPENAI_BASE_URL: `${server.url}/v1` })
+    expect([found.code, found.stdout.trim()]).toEqual([0, '2'])
+    const lines = found.stderr.split('\n').filter((line) => line.includes(file(told)) && line.includes('permission denied'))
+    expect([lines.length, found.stderr]).toEqual([1, expect.any(String)])
+  })
+})
+
+describe.skipIf(reason !== undefined)('ContextManager.open', () => {
+  const OPEN = `
+    const { ContextManager } = await import(process.argv[1])
+    const [kind, path] = process.argv.slice(2)
+    const store = kind === 'xtdb' ? { kind, url: '${NODE}', journal: path } : { kind, path }
+    const failed = await ContextManager.open({ sessionId: 's', cwd: '/', store, isNew: true, watch: false }).then(() => undefined, (error) => error)
+    console.log(JSON.stringify([failed?.code, failed?.message]))
+  `
+  test.each<[what: string, kind: string, locked: string, told: string]>([
+    ['the file', 'sqlite', 'd/x.db', 'd/x.db'],
+    ['its folder', 'sqlite', 'd/', 'd/x.db'],
+    ['the journal', 'xtdb', 'd/x.db', 'd/x.db'],
+    ['the folder of the journal', 'xtdb', 'd/', 'd/x.db.progress'],
+  ])('%s may not be read (%s): STORE_UNAVAILABLE names the path and the cause', async (_, kind, locked, told) => {
+    const { home, file, env } = emptyHome()
+    mkdirSync(file('d'))
+    writeFileSync(file('d/x.db'), '')
+    giveToOther(home)
+    lock(file(locked))
+    const { stdout } = await runAsOther([process.execPath, ['--input-type=module', '-e', OPEN, INDEX, kind, file('d/x.db')]], home, env)
+    expect(JSON.parse(stdout)).toEqual(['STORE_UNAVAILABLE', expect.stringContaining(`${file(told)}`)])
+    expect(stdout).toMatch(/permission denied; let this user read and write it and its folder/)
+  })
+})
