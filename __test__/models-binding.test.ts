@@ -1,4 +1,4 @@
-/** What answers and refusals tell of a model's binding, what requests ask for, and reasoning that is withheld. */
+/** The binding of models by their answers and refusals, the binding that requests ask for, and reasoning that is withheld. */
 import { describe, expect, test } from 'vitest'
 import { askedOf, askingForDrops, BINDING_BETA, isBindingRefusal, ObservedBinding, readReport, withBindingBeta, Withheld } from '../lib/models/binding.ts'
 import type { Binding } from '../lib/models/rules.ts'

@@ -11,7 +11,7 @@ export interface ShownMessage {
   blocks: ReplayBlock[]
 }
 
-/** Where a session's requests have the tools. */
+/** The place of the tools in a session's requests. */
 export class LateTools {
   readonly #setting: Setting
   /** The system prompt and the tool declarations, without and with the context manager's tools. */
