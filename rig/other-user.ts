@@ -7,7 +7,7 @@ import { chmodSync, lchownSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { onCleanUp } from './cleanup.ts'
 
-/** The user and group `nobody`; undefined where the tests do not run as the administrator. */
+/** A user and group without rights; undefined where the tests do not run as the administrator. */
 const OTHER = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined
 
 /** Why no program can be run as such a user here; undefined if one can. `file`: one that it has to read. */

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { Store } from '../../lib/index.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { giveToOther, lock, notOther, runAsOther } from '../../rig/other-user.ts'
 import type { Ended } from '../../rig/other-user.ts'
@@ -16,6 +17,7 @@ if (reason !== undefined) console.log(`unreadable.test.ts: not run: ${reason}`)
 
 const SESSION = '.pi/agent/sessions/--w--/2026_0199aaaa-1.jsonl'
 const STORE = '.local/share/pi-context-manager/context.db'
+const FORMS = '.local/share/pi-context-manager/gateway-forms/context.db'
 const BILLS = '.local/share/pi-context-manager/gateway-bills/context.db.jsonl'
 
 /** A home with the session of one agent only. */
@@ -54,7 +56,11 @@ describe.skipIf(reason !== undefined)('usage', () => {
 
   test('the only transcript may not be read, and is named', async () => {
     const found = await ended(homeOfPi(), ['usage', SESSION, '--since', '7d'], { locked: SESSION })
-    expect(found).toEqual({ code: 1, stdout: '', stderr: expect.stringMatching(/^left out: .*: permission denied\nthere is no model call to sum up in what/) })
+    expect(found).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^left out: .*: permission denied\n.*model call to sum up in what could be read/),
+    })
   })
 
   test.each([
@@ -76,5 +82,31 @@ describe.skipIf(reason !== undefined)('usage', () => {
     const found = await ended(homeOfPi(), ['usage', '--json'], { locked })
     expect(found).toMatchObject({ code: 0, stderr: expect.stringContaining(told) })
     expect(JSON.parse(found.stdout)).toMatchObject({ total: { calls: 1 } })
+  })
+})
+
+describe.skipIf(reason !== undefined)('doctor', () => {
+  const JOURNAL = '.local/share/pi-context-manager/xtdb-0123456789ab.db'
+  test.each<[what: string, locked: string, told: string]>([
+    ['a journal', JOURNAL, `unread     what waits in these journals is not known:\n           ~/${JOURNAL}: permission denied\n`],
+    ['the notes beside a journal', `${JOURNAL}.progress`, `           ~/${JOURNAL}: permission denied\n`],
+    ['the folder of the forms', `${FORMS}/`, `0 B  ~/${FORMS}: it can't be read: permission denied\n`],
+    ['a form', `${FORMS}/a.jsonl`, `0 B  ~/${FORMS}/a.jsonl: it can't be read: permission denied\n`],
+  ])('%s may not be read', async (_, locked, told) => {
+    const own = emptyHome()
+    const path = own.file(STORE)
+    if (locked.startsWith(JOURNAL)) put(own.file(JOURNAL))
+    const store = await Store.open({ kind: 'sqlite', path })
+    await store.close()
+    const found = await ended(own, ['doctor'], { locked })
+    expect(found).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining(told) })
+  })
+
+  test.each([
+    ['the store', STORE],
+    ['its folder', `${dirname(STORE)}/`],
+  ])('%s may not be read', async (_, locked) => {
+    const found = await ended(emptyHome(), ['doctor'], { locked })
+    expect(found).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/~\/.local\/share\/pi-context-manager\/context\.db.*permission denied/) })
   })
 })

@@ -1,6 +1,6 @@
 /** The gateway of an agent whose user may not read or write one of its files: the agent continues, and one line names path and cause. */
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { chmodSync, lchownSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
 import { journalOf } from '../../lib/core/place.ts'
@@ -60,6 +60,27 @@ describe.skipIf(reason !== undefined)('run', () => {
     expect([found.code, found.stdout.trim()]).toEqual([0, '2'])
     const lines = found.stderr.split('\n').filter((line) => line.includes(file(told)) && line.includes('permission denied'))
     expect([lines.length, found.stderr]).toEqual([1, expect.any(String)])
+  })
+})
+
+/** Files that another user left among the forms. They need two users, so the tests have to run as the administrator. */
+describe.skipIf(reason !== undefined || process.getuid?.() !== 0)('run, beside what another user left', () => {
+  const FORMS = `${DATA}/gateway-forms/context.db`
+  test.each<[what: string, left: (forms: string) => void]>([
+    ['a form that all may read', (forms) => writeFileSync(join(forms, 'a.jsonl'), '', { mode: 0o644 })],
+    ['what a killed gateway left unfinished', (forms) => writeFileSync(join(forms, '.a.jsonl.999999999-0123456789abcdef.part'), '')],
+    ['a folder of forms whose names can be read only', (forms) => (writeFileSync(join(forms, 'a.jsonl'), ''), chmodSync(forms, 0o744))],
+  ])('%s: the gateway starts', async (_, left) => {
+    const server = await startModelServer(() => 'hello')
+    const { home, file, env } = emptyHome()
+    mkdirSync(file(FORMS), { recursive: true })
+    giveToOther(home)
+    lchownSync(file(FORMS), 0, 0)
+    left(file(FORMS))
+    const command = program('run', '--', process.execPath, '--input-type=module', '-e', AGENT)
+    const { code, stdout, stderr } = await runAsOther(command, home, { ...env, OPENAI_BASE_URL: `${server.url}/v1` })
+    expect([code, stdout.trim(), stderr]).toEqual([0, '2', expect.not.stringContaining('runs without it')])
+    expect(stderr).toContain(`permission denied, open '${file(FORMS)}/`)
   })
 })
 

@@ -188,10 +188,15 @@ function printMachine({ filesystemId, leftovers: left, forms, journals, enabled 
     out(`forms      of what the gateway remembers, ${forms.length === 1 ? 'one file is' : `${forms.length} files are`} not as it should be:`)
     for (const { path, bytes, why } of forms) out(plain(`           ${size(bytes).padStart(9)}  ${path}: ${why}`))
   }
-  if (journals.length > 0) {
+  const [unread, waiting] = [journals.filter((one) => one.unread !== undefined), journals.filter((one) => one.unread === undefined)]
+  if (unread.length > 0) {
+    out('unread     what waits in these journals is not known:')
+    for (const { path, unread: why } of unread) out(plain(`           ${path}: ${why}`))
+  }
+  if (waiting.length > 0) {
     out('journals   writes wait for databases that no session has opened since; open one with the same nodes, or with the')
     out('           file as its journal:')
-    for (const { path, queued } of journals) out(plain(`           ${counted(queued, 'transaction')} in ${path}`))
+    for (const { path, queued } of waiting) out(plain(`           ${counted(queued, 'transaction')} in ${path}`))
   }
 }
 

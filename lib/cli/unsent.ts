@@ -1,7 +1,7 @@
 /** Journals of XTDB databases on this machine that have what their databases lack. */
 import { existsSync, readFileSync } from 'node:fs'
 import type { StoreState } from '../../index.js'
-import { journals, unsentSentence } from '../core/index.ts'
+import { journals, denial, unsentSentence } from '../core/index.ts'
 import { inStore } from '../native/index.ts'
 import { plain, tell } from '../ui/index.ts'
 
@@ -9,12 +9,22 @@ import { plain, tell } from '../ui/index.ts'
 export interface Unsent {
   path: string
   queued: number
+  /** Why that can't be known; absent if it is. */
+  unread?: string
 }
 
-/** The journals beside the default store with something that waits, except the one at this path. Changes nothing. */
+/**
+ * The journals beside the default store with something that waits, and those that this user may not read, except the one at this
+ * path. Changes nothing.
+ */
 export async function unsentJournals(except?: string): Promise<Unsent[]> {
   const found: Unsent[] = []
   for (const path of journals().filter((journal) => journal !== except)) {
+    const unread = [path, `${path}.progress`].map(denial).find((why) => why !== undefined)
+    if (unread !== undefined) {
+      found.push({ path, queued: 0, unread })
+      continue
+    }
     // One that is damaged, or of a newer version, is not what is asked about here.
     const queued = await queuedIn(path).catch(() => 0)
     if (queued > 0) found.push({ path, queued })

@@ -5,7 +5,7 @@ import type { Stats } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { placeOf } from '../projection/index.ts'
 import type { EditedItem } from '../projection/index.ts'
-import { defaultStorePath, isFields, isRunning, UNFINISHED } from '../core/index.ts'
+import { defaultStorePath, isFields, isDenial, isRunning, denial, UNFINISHED } from '../core/index.ts'
 import type { StoreOptions } from '../../index.js'
 import { isSealed, opened } from './seal.ts'
 import type { Sealed, Unsealed } from './seal.ts'
@@ -101,7 +101,7 @@ export function stateOf({ ino, size, mtimeMs }: Stats): string {
 export function formFiles(folder: string, key?: string): { name: string; state: string }[] {
   const start = key === undefined ? '' : `${short(key)}-`
   const files = names(folder).filter((name) => name.startsWith(start) && name.endsWith('.jsonl'))
-  const stats = files.map((name) => ({ name, stat: statSync(join(folder, name), { throwIfNoEntry: false }) }))
+  const stats = files.map((name) => ({ name, stat: statOf(join(folder, name)) }))
   return stats
     .flatMap(({ name, stat }) => (stat?.isFile() === true && stat.size < LARGEST ? [{ name, stat }] : []))
     .toSorted((one, other) => one.stat.mtimeMs - other.stat.mtimeMs)
@@ -185,9 +185,11 @@ export interface Stray {
 
 /** Returns the problems among a store's forms. `sessions` are those that the store has, if it can be asked. */
 export function strayForms(folder: string, sessions?: ReadonlySet<string>): Stray[] {
+  const refused = denial(folder)
+  if (refused !== undefined) return [{ path: folder, bytes: 0, why: `it can't be read: ${refused}` }]
   return names(folder).flatMap((name) => {
     const path = join(folder, name)
-    const stat = statSync(path, { throwIfNoEntry: false })
+    const stat = statOf(path)
     const why = stat === undefined ? undefined : wrong(path, stat, sessions)
     return stat === undefined || why === undefined ? [] : [{ path, bytes: stat.size, why }]
   })
@@ -196,6 +198,8 @@ export function strayForms(folder: string, sessions?: ReadonlySet<string>): Stra
 function wrong(path: string, stat: Stats, sessions: ReadonlySet<string> | undefined): string | undefined {
   const writer = UNFINISHED.exec(basename(path))?.[1]
   if (writer !== undefined) return isRunning(Number(writer)) ? undefined : 'a killed gateway left it unfinished; the next one removes it'
+  const refused = denial(path)
+  if (refused !== undefined) return `it can't be read: ${refused}`
   const form = stat.isFile() && path.endsWith('.jsonl') && stat.size < LARGEST ? readForm(path) : undefined
   if (form === undefined) return 'no form that this version can read; delete it'
   if (isOpen(stat)) return 'others can read it; the next gateway corrects that'
@@ -207,11 +211,29 @@ export function tidyForms(folder: string): void {
   for (const name of names(folder)) {
     const path = join(folder, name)
     const writer = UNFINISHED.exec(name)?.[1]
-    if (writer !== undefined && !isRunning(Number(writer))) rmSync(path, { force: true })
-    else if (isOpen(statSync(path, { throwIfNoEntry: false }))) chmodSync(path, 0o600)
+    if (writer !== undefined && !isRunning(Number(writer))) unlessRefused(() => rmSync(path, { force: true }))
+    else if (isOpen(statOf(path))) unlessRefused(() => chmodSync(path, 0o600))
   }
   const files = formFiles(folder)
-  for (const { name } of files.slice(0, Math.max(0, files.length - MOST))) rmSync(join(folder, name), { force: true })
+  for (const { name } of files.slice(0, Math.max(0, files.length - MOST))) unlessRefused(() => rmSync(join(folder, name), { force: true }))
+}
+
+/** The files of another user stay: `doctor` names it, and an own form that can't be noted is told. */
+function unlessRefused(step: () => void): void {
+  try {
+    step()
+  } catch (error) {
+    if (!isDenial(error)) throw error
+  }
+}
+
+/** A file's state; undefined if there is none, or if it can't be seen. */
+export function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })
+  } catch {
+    return undefined
+  }
 }
 
 /** Windows has no such modes. */

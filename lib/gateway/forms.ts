@@ -8,7 +8,7 @@ import { closeSync, constants, fstatSync, openSync, statSync, writeSync } from '
 import { join } from 'node:path'
 import { writePrivateFile } from '../core/index.ts'
 import type { EditedItem } from '../projection/index.ts'
-import { formFile, formFiles, headOf, readForm, stateOf, tidyForms } from './form-files.ts'
+import { formFile, formFiles, headOf, readForm, stateOf, statOf, tidyForms } from './form-files.ts'
 import type { Line, Named, Remembered, StoredForm } from './form-files.ts'
 import { beginningOf } from './beginning.ts'
 import { commonLength, linkOf } from './prefix.ts'
@@ -70,7 +70,7 @@ export class Forms {
     const name = formFile(key, id)
     const known = this.#files.get(name)
     if (this.#folder === undefined || known === undefined) return false
-    const stat = statSync(join(this.#folder, name), { throwIfNoEntry: false })
+    const stat = statOf(join(this.#folder, name))
     return stat !== undefined && stateOf(stat) !== known.state
   }
 
