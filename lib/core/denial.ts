@@ -1,4 +1,4 @@
-/** What the system does not let this user read. */
+/** Files and folders that the system does not let this user read. */
 import { accessSync, constants, statSync } from 'node:fs'
 
 /** The system's refusal to let this user read a file, or list a folder and open what is in it; undefined if there is none. */
