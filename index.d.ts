@@ -931,6 +931,8 @@ export interface StoreHit {
   type: ObjectType
   /** A file's canonical path. */
   path?: string
+  /** True if a file is not on this machine's disks; absent for other objects. */
+  isOrphaned?: boolean
   /** The tool of a tool call. */
   tool?: string
   /** The arguments of a tool call. */

@@ -4,6 +4,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
+import { ContextManager } from '../lib/index.ts'
 import { folder, opened, sqlite, write } from './core/setup.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
 
@@ -79,6 +80,24 @@ test('shows the sessions and folders that it was started for, and nothing else',
   expect(log).toEqual(['session=mine turn=1 the prompt of mine id=forged turn=9', '  id=call_mine tool=bash status=ok'])
   expect((await ask('log', { id: 'call_mine' })).text).toMatch(/^\S+ {2}\d+ bytes {2}sha256=[0-9a-f]{64}$/)
   expect(await ask('erase')).toMatchObject({ isError: true })
+})
+
+test('a file of another machine is marked in hits, and one of this machine is not', async () => {
+  const [store, cwd] = [sqlite(), folder()]
+  for (const [name, where] of [
+    ['there.txt', { filesystemId: 'f'.repeat(64) }],
+    ['here.txt', {}],
+  ] as const) {
+    await using manager = await ContextManager.open({ cwd, store, sessionId: 'mine', watch: false, ...where })
+    await manager.indexFile(write(cwd, name, 'a needle\n'))
+  }
+  const args = [`${root}dist/cli/main.js`, 'mcp', '--store', store.path, '--session', 'mine', '--folder', cwd]
+  const { ask } = await connected({ mcpServers: { context: { command: process.execPath, args } } })
+  const found = (await ask('search', { query: 'needle' })).text.split('\n')
+  expect(found.map((line) => line.replace(/^session=mine id=\w+ path=/, '').replace(cwd, '')).toSorted()).toEqual([
+    '/here.txt line=1: a needle',
+    '/there.txt state=orphaned line=1: a needle',
+  ])
 })
 
 test('sees the additions of a running session, and writes nothing', async () => {

@@ -53,6 +53,11 @@ test('a session of such a store is kept in memory, and what it writes is lost', 
   const before = readFileSync(path)
   const manager = await ContextManager.open({ sessionId: 's', cwd: folder, store: { kind: 'sqlite', path, readOnly: true }, watch: false })
   expect((await manager.assemble()).text).toContain('a pelican')
+  // Its versions are those of the file, in a store with its own transaction numbers.
+  await using store = await Store.open({ kind: 'sqlite', path, readOnly: true })
+  const [[stored], [copied]] = [await store.history('c1'), await manager.history('c1')]
+  expect(copied).toMatchObject({ document: stored!.document, validTime: stored!.validTime, txId: expect.any(Number) })
+  expect((await manager.getAsOf('c1', { txId: copied!.txId }))?.content).toBe('a pelican')
   await manager.recordToolcall({ id: 'c2', tool: 'bash', args: {}, content: 'a heron', status: 'ok' })
   await manager.close()
   expect(temporary()).toEqual([])

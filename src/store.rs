@@ -3,13 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use context_engine::{find_objects, search_store, session_objects, source_path};
+use context_engine::{FoundInStore, find_objects, search_store, session_objects, source_path};
 use context_model::id::{ObjectId, SessionId};
 use context_model::time::{Timestamp, TxId};
+use context_platform::MACHINE_ID_FILE;
 use context_secrets::{self as secrets, SecretPlace};
 use context_store::sessions::{self, SessionSummary};
 use context_store::transfer::{self, Extent};
-use context_store::{AsOf, Hit, Outline};
+use context_store::{AsOf, Outline};
 use napi::Result;
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
@@ -70,15 +71,15 @@ impl Store {
     ) -> Result<PromiseRaw<'e, Vec<js::StoreHit>>> {
         self.life.call(env, |opened| async move {
             let store = &*opened.store;
-            let hits = search_store(store, convert::wanted(text, options)?).await?;
-            let ids: Vec<ObjectId> = hits.iter().map(|(hit, _)| hit.id.clone()).collect();
+            let hits = search_store(store, convert::wanted(text, options)?, MACHINE_ID_FILE).await?;
+            let ids: Vec<ObjectId> = hits.iter().map(|found| found.hit.id.clone()).collect();
             let sessions = sessions::of_objects(store, &ids).await?;
             let mut found = Vec::with_capacity(hits.len());
-            for (one, outline) in hits {
-                let time =
-                    store.version(&one.id, one.tx_id).await?.map(|version| version.valid_time.to_string());
-                let session = sessions.get(&one.id).map(AsRef::as_ref);
-                found.push(js::StoreHit { time, ..hit(one, outline, session)? });
+            for one in hits {
+                let version = store.version(&one.hit.id, one.hit.tx_id).await?;
+                let time = version.map(|version| version.valid_time.to_string());
+                let session = sessions.get(&one.hit.id).map(AsRef::as_ref);
+                found.push(js::StoreHit { time, ..hit(one, session)? });
             }
             Ok(found)
         })
@@ -241,12 +242,14 @@ fn mark((tx, time): (TxId, Timestamp)) -> js::TransactionMark {
     js::TransactionMark { tx_id: convert::number(tx), tx_time: time.to_string() }
 }
 
-fn hit(hit: Hit, outline: Option<Outline>, session: Option<&SessionSummary>) -> Outcome<js::StoreHit> {
+fn hit(found: FoundInStore, session: Option<&SessionSummary>) -> Outcome<js::StoreHit> {
+    let FoundInStore { hit, outline, is_orphaned } = found;
     let field = |name: &str| outline.as_ref()?.payload.get(name);
     Ok(js::StoreHit {
         id: hit.id.to_string(),
         r#type: outline.as_ref().map_or("", |outline| outline.object_type.as_str()).to_owned(),
         path: outline.as_ref().and_then(source_path).cloned(),
+        is_orphaned: outline.as_ref().and_then(source_path).map(|_| is_orphaned),
         tool: field("tool").and_then(|tool| tool.as_str()).map(str::to_owned),
         args: field("args").map(json::text).transpose()?,
         tx_id: convert::number(hit.tx_id),

@@ -115,8 +115,8 @@ async function search({ limited, store, sessions }: Shown, query: string, limit:
   return lines(found.slice(0, limit), 'no match')
 }
 
-function lineOf({ id, txId, isLatest, type, path, tool, line, snippet }: StoreHit): string {
-  const object = path !== undefined ? { path } : tool !== undefined ? { tool } : { type }
+function lineOf({ id, txId, isLatest, type, path, isOrphaned, tool, line, snippet }: StoreHit): string {
+  const object = path !== undefined ? { path, ...(isOrphaned === undefined ? {} : { isOrphaned }) } : tool !== undefined ? { tool } : { type }
   return hitLine({ id: shortName(id), ...(isLatest ? {} : { txId }), ...object, line, snippet })
 }
 

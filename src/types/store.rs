@@ -244,6 +244,8 @@ pub struct StoreHit {
     pub r#type: String,
     /// A file's canonical path.
     pub path: Option<String>,
+    /// True if a file is not on this machine's disks; absent for other objects.
+    pub is_orphaned: Option<bool>,
     /// The tool of a tool call.
     pub tool: Option<String>,
     /// The arguments of a tool call.

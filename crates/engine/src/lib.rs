@@ -61,4 +61,4 @@ pub use index::Indexed;
 pub use query::{Found, Query, Stats, Wanted};
 pub use roll::RollPreview;
 pub use view::{Assembled, Block};
-pub use whole_store::{find_objects, search_store, session_objects, source_path, stored_path};
+pub use whole_store::{FoundInStore, find_objects, search_store, session_objects, source_path, stored_path};

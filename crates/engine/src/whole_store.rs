@@ -8,7 +8,9 @@ use context_model::source::Source;
 use context_store::{Filter, Hit, Outline, Search, Store, transfer};
 
 use crate::query::Wanted;
+use crate::session::client::machine_namespace;
 use crate::session::error::{EngineError, Result};
+use crate::session::namespaces::Namespaces;
 
 /// At most as many objects whose IDs begin with a name.
 const PREFIXED_MAX: usize = 20;
@@ -59,11 +61,27 @@ pub async fn find_objects(
     Ok(ids)
 }
 
-/// Searches the contents of a store, or of one of its sessions, best match first. Each hit comes with its object's outline.
+/// A hit of a search in a whole store.
+#[derive(Clone, Debug)]
+pub struct FoundInStore {
+    /// The hit.
+    pub hit: Hit,
+    /// The latest version of its object, without the content; `None` if it was erased since.
+    pub outline: Option<Outline>,
+    /// True for a file that is not on this machine's disks. False where the machine has no ID and the store keeps none.
+    pub is_orphaned: bool,
+}
+
+/// Searches the contents of a store, or of one of its sessions, best match first. `machine_id_file` holds this machine's ID,
+/// normally [`context_platform::MACHINE_ID_FILE`].
 ///
 /// # Errors
 /// `UNKNOWN_OBJECT` for a session that the store does not have, and those of the store.
-pub async fn search_store(store: &dyn Store, wanted: Wanted) -> Result<Vec<(Hit, Option<Outline>)>> {
+pub async fn search_store(
+    store: &dyn Store,
+    wanted: Wanted,
+    machine_id_file: &str,
+) -> Result<Vec<FoundInStore>> {
     let Wanted { text, limit, object_type, session_id } = wanted;
     let within = match session_id {
         None => None,
@@ -72,7 +90,17 @@ pub async fn search_store(store: &dyn Store, wanted: Wanted) -> Result<Vec<(Hit,
     let hits = store.search(&Search { text, limit, object_type, within }).await?;
     let ids: Vec<ObjectId> = hits.iter().map(|hit| hit.id.clone()).collect();
     let outlines = store.outlines(&ids).await?;
-    Ok(hits.into_iter().zip(outlines).collect())
+    // A store that is only read can't keep a new one.
+    let own = machine_namespace(store, machine_id_file).await.ok().map(|own| Namespaces::new(own, true));
+    let is_orphaned = |outline: &Outline| match (&own, &outline.source) {
+        (Some(own), Some(Source::Filesystem(source))) => !own.has(source),
+        _ => false,
+    };
+    let found = hits.into_iter().zip(outlines).map(|(hit, outline)| {
+        let is_orphaned = outline.as_ref().is_some_and(is_orphaned);
+        FoundInStore { hit, outline, is_orphaned }
+    });
+    Ok(found.collect())
 }
 
 /// The objects of a session: its infrastructure and what it has encountered.

@@ -10,6 +10,7 @@ pub(crate) mod catalog;
 pub(crate) mod client;
 pub(crate) mod commit;
 pub(crate) mod error;
+pub(crate) mod namespaces;
 pub(crate) mod options;
 pub(crate) mod paths;
 pub(crate) mod references;

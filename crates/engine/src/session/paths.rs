@@ -1,13 +1,13 @@
 //! From the agent's path to a source binding, and to a place on disk where there is one.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use context_model::hash::Digest;
 use context_model::mounts::{MountMapping, Mounts};
 use context_model::path;
 use context_model::path::{normalise, share};
 use context_model::source::FilesystemSource;
 
 use super::error::{EngineError, Result};
+use super::namespaces::Namespaces;
 
 /// The longest path that is accepted, in bytes (Linux's PATH_MAX).
 const MAX_PATH: usize = 4096;
@@ -23,8 +23,8 @@ pub struct Paths {
     mounts: Mounts,
     /// True if unmapped paths are on the client's own filesystem.
     shares_unmapped: bool,
-    /// The device of `/`, if filesystems are told apart by device number.
-    root_device: Option<u64>,
+    /// The namespaces of files outside the mounts.
+    namespaces: Namespaces,
     /// The network shares that the working directory and the home are on, in lower case.
     shares: Vec<String>,
     /// The files of the store itself.
@@ -90,11 +90,11 @@ impl Paths {
             let canonical_prefix = real_path(&to_disk(&canonical_prefix)).into_string();
             Ok(MountMapping { agent_prefix, canonical_prefix, filesystem_id: mapping.filesystem_id.clone() })
         };
+        let namespaces = Namespaces::new(default_filesystem.clone(), detect_devices);
         let mounts = Mounts::new(default_filesystem, mappings.iter().map(real).collect::<Result<Vec<_>>>()?)?;
-        let root_device = if detect_devices { device(Utf8Path::new("/")) } else { None };
         let shares = [Some(&cwd), home.as_ref()].into_iter().flatten().filter_map(|path| share(path));
         let shares = shares.map(str::to_lowercase).collect();
-        Ok(Self { cwd, home, mounts, shares_unmapped, root_device, shares, own: Vec::new() })
+        Ok(Self { cwd, home, mounts, shares_unmapped, namespaces, shares, own: Vec::new() })
     }
 
     /// Names the files of the store, which are known by their paths and never read or watched.
@@ -135,7 +135,7 @@ impl Paths {
             None if self.shares_unmapped && self.is_elsewhere(&agent_path) => (resolved.source, Disk::Inside),
             None if self.shares_unmapped => {
                 let real = real_path(&to_disk(&agent_path));
-                let filesystem_id = self.namespace_of(&real);
+                let filesystem_id = self.namespaces.at(&real);
                 (FilesystemSource { filesystem_id, path: from_disk(&real) }, Disk::At(real))
             }
             None => (resolved.source, Disk::Inside),
@@ -173,7 +173,10 @@ impl Paths {
     pub fn locate(&self, source: &FilesystemSource) -> Disk {
         self.not_own(match self.mounts.reverse(source) {
             Some(agent_path) => self.follow_inside_mounts(&agent_path).1,
-            None if self.shares_unmapped && self.is_ours(source) && !self.is_elsewhere(&source.path) => {
+            None if self.shares_unmapped
+                && self.namespaces.has(source)
+                && !self.is_elsewhere(&source.path) =>
+            {
                 Disk::At(to_disk(&source.path))
             }
             None => Disk::Inside,
@@ -193,34 +196,17 @@ impl Paths {
     /// True if a binding is of a filesystem that is neither the agent's own nor one of the client's, such as that of
     /// another machine.
     pub fn is_foreign(&self, source: &FilesystemSource) -> bool {
-        self.mounts.reverse(source).is_none() && !self.is_ours(source)
+        self.mounts.reverse(source).is_none() && !self.namespaces.has(source)
     }
 
     /// True if the client has no place for the files of a binding's filesystem: inside a sandbox, or elsewhere.
     pub fn is_out_of_reach(&self, source: &FilesystemSource) -> bool {
-        self.mounts.reverse(source).is_none() && !(self.shares_unmapped && self.is_ours(source))
+        self.mounts.reverse(source).is_none() && !(self.shares_unmapped && self.namespaces.has(source))
     }
 
     /// True if a path is on a network share that this session has no other business with.
     fn is_elsewhere(&self, path: &str) -> bool {
         share(path).is_some_and(|share| !self.shares.contains(&share.to_lowercase()))
-    }
-
-    fn is_ours(&self, source: &FilesystemSource) -> bool {
-        source.filesystem_id == self.mounts.default_filesystem()
-            || (self.root_device.is_some()
-                && source.filesystem_id == self.namespace_of(Utf8Path::new(&source.path)))
-    }
-
-    /// The namespace of a path on the client's own filesystem. Devices other than that of `/` have their own
-    /// namespaces, derived from machine and device so that two clients on one machine agree.
-    fn namespace_of(&self, real: &Utf8Path) -> String {
-        let host = self.mounts.default_filesystem();
-        let Some(root) = self.root_device else { return host.to_owned() };
-        match real.ancestors().find_map(device) {
-            Some(device) if device != root => Digest::of(format!("{host}:{device}").as_bytes()).to_string(),
-            _ => host.to_owned(),
-        }
     }
 
     /// Follows links as the sandbox would: an absolute target is an agent's path, and a target outside the mounts is out of
@@ -298,10 +284,6 @@ fn real_path(path: &Utf8Path) -> Utf8PathBuf {
 
 fn with_slashes(path: Utf8PathBuf) -> String {
     if cfg!(windows) { path.as_str().replace('\\', "/") } else { path.into_string() }
-}
-
-fn device(path: &Utf8Path) -> Option<u64> {
-    context_platform::device(path.as_std_path())
 }
 
 /// The path, absolute and normalised; `None` where it is not absolute. On Windows a POSIX path is one of a sandbox.
