@@ -424,6 +424,11 @@ export interface ModelCall {
    * keeps a prefix.
    */
   sentMs?: number
+  /**
+   * The number of the first messages passed to `resync` that this request had as they are now: the harness has changed something
+   * behind them since, and the provider has nothing of that cached. Default: all.
+   */
+  sentMessages?: number
   /** Estimated tokens of the system prompt and the tool declarations. */
   systemTokens: number
   /** Roll only at the start of a user's turn, for models whose reasoning depends on an unchanged prefix. */

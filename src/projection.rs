@@ -240,6 +240,7 @@ fn circumstances(call: js::ModelCall) -> Outcome<Call> {
         place: call.place,
         shortens: call.shortens.unwrap_or(false),
         sent_ms: call.sent_ms.map(|ms| amount(ms, "call.sentMs")).transpose()?.map(|ms| ms as i64),
+        sent_messages: call.sent_messages.map(|count| count as usize),
     })
 }
 

@@ -70,11 +70,15 @@ export class CacheAccount {
   }
 }
 
-/** If fewer than one in this number of messages are as they were, the cached part is not worth a price. */
 const SMALL_PART = 4
 
+/** True if so few of a request's messages are as they were that the cached part is not worth a price: fewer than one in four. */
+export function isSmallPart(common: number, sent: number): boolean {
+  return SMALL_PART * common < sent
+}
+
 function nextOf({ request: before }: SentBefore, request: ModelRequest, { at, isPrompt, common }: { at: number; isPrompt: boolean; common: number }): NextCall {
-  const isElsewhere = SMALL_PART * common < before.messages.length || headChanges(before, request).length > 0
+  const isElsewhere = isSmallPart(common, before.messages.length) || headChanges(before, request).length > 0
   return { at, isPrompt, model: request.model, isElsewhere }
 }
 

@@ -12,8 +12,10 @@ import { LIMIT_MS } from './conversation-options.ts'
 import type { ConversationOptions, KnownRequest } from './conversation-options.ts'
 import { asTheyAre, beginningOf, behind, BINDS, hasUser, NO_BEGINNING, withRest } from './beginning.ts'
 import type { Beginning } from './beginning.ts'
+import type { StoredForm } from './form-files.ts'
 import type { LastForm } from './forms.ts'
 import { meetFiles } from './files.ts'
+import { isSmallPart } from './cache-account.ts'
 import { callAsItIs, hiddenArguments } from './hidden.ts'
 import { withTargets } from './pointers.ts'
 import { chainOf, commonLength, lengthWithoutSystem, noticesIn, withNotices } from './prefix.ts'
@@ -73,6 +75,8 @@ export class Conversation {
   #last: Sent = { raw: [], items: [] }
   /** When a process before this one sent the form that was taken over from it. */
   #sentMs: number | undefined
+  /** Too little of the last request is left for what the provider has cached of it to be worth a price. */
+  #isElsewhere = false
   #wasEdited = false
   /** The form of the first messages where the projection has another one: the user went back, or another process sent it. */
   #beginning: Beginning = NO_BEGINNING
@@ -153,8 +157,8 @@ export class Conversation {
     this.#wasEdited = true
   }
 
-  /** Goes on with what another one has sent for the same first messages. */
-  takeOver(messages: readonly object[], beginning: Beginning, { atMs, wasEdited }: { atMs: number; wasEdited: boolean }): void {
+  /** Goes on with what another one has sent for the same first messages. Each link of its form is a message of its last request. */
+  takeOver(messages: readonly object[], beginning: Beginning, { atMs, links, wasEdited }: StoredForm): void {
     const { length } = messages
     const { raw, items: own } = this.#last
     const items = withRest(beginning, length)
@@ -165,6 +169,7 @@ export class Conversation {
     this.#last = { raw: messages, items }
     this.#old = noticesIn(this.#last.items, length).filter(({ message }) => !this.#new.some((one) => isEqual(one.message, message)))
     this.#sentMs = atMs
+    this.#isElsewhere = isSmallPart(length, links.length - 1)
     this.#wasEdited ||= wasEdited
   }
 
@@ -310,10 +315,12 @@ export class Conversation {
     this.#isOld = false
     this.#hasRolled = false
     const isBack = common < this.#last.raw.length
+    this.#isElsewhere ||= isSmallPart(common, this.#last.raw.length)
     const sent = await projection.transform(messages)
     if (this.#isOld) return this.#missed(messages.length, common)
     const { length } = messages
     this.#met = length
+    this.#isElsewhere = false
     if (isBack) {
       this.#old = this.#old.filter(({ at }) => at <= common)
       this.#new = this.#new.filter(({ at }) => at <= common)
@@ -395,7 +402,9 @@ export class Conversation {
       ...(this.#sentMs === undefined ? {} : { sentMs: this.#sentMs, sentMessages: this.#common }),
       onWarning: (sentence) => this.#options.onTrouble('projection', sentence.replace(/^pi-context-manager: /, '')),
       model: () => modelOf(this.#request as ModelRequest),
-      ...(keptOf === undefined ? {} : { cacheKept: ({ isPrompt }) => keptOf(this.id, this.#request as ModelRequest, { isPrompt, common: this.#common }) }),
+      ...(keptOf === undefined
+        ? {}
+        : { cacheKept: ({ isPrompt }) => (this.#isElsewhere ? 0 : keptOf(this.id, this.#request as ModelRequest, { isPrompt, common: this.#common })) }),
       onRoll: (receipt) => {
         this.#hasRolled = true
         if (this.#beginning.length === 0) onRoll(this.id, receipt)

@@ -17,6 +17,8 @@ interface Facts {
   shortens: boolean | undefined
   /** When everything recorded was last sent in the recorded form. */
   sentMs: number | undefined
+  /** The number of visible messages that were sent then as they are now; undefined: all of them. */
+  sentMessages: number | undefined
   /** Text that has left before may stay out now. */
   repeats: boolean
   /** The name of the conversation's end. */
@@ -26,7 +28,10 @@ interface Facts {
 }
 
 /** The next call of a model. */
-export function callOf(model: ProjectedModel, { moment, binding, nowMs, systemTokens = 0, shortens, sentMs, repeats, place, cacheKept }: Facts): ModelCall {
+export function callOf(
+  model: ProjectedModel,
+  { moment, binding, nowMs, systemTokens = 0, shortens, sentMs, sentMessages, repeats, place, cacheKept }: Facts,
+): ModelCall {
   const { input, cacheRead, cacheWrite, caches, tiers } = model
   return {
     model: model.name ?? '',
@@ -48,5 +53,6 @@ export function callOf(model: ProjectedModel, { moment, binding, nowMs, systemTo
     ...(Number.isFinite(cacheKept) ? { cacheKept: Math.min(1, Math.max(0, cacheKept as number)) } : {}),
     ...(shortens === true ? { shortens: true } : {}),
     ...(sentMs === undefined ? {} : { sentMs }),
+    ...(sentMessages === undefined ? {} : { sentMessages }),
   }
 }

@@ -63,7 +63,8 @@ export interface ProjectionOptions {
   sentMs?: number
   /**
    * The number of the conversation's first messages that the request of {@link sentMs} had as they are now. If the record has messages
-   * behind them, the host has changed something since, and the provider has nothing of those cached. Default: all that are recorded.
+   * behind them, the host has changed something since, and the provider has nothing of those cached; with 0, everything that is
+   * stale leaves. Default: all that are recorded.
    */
   sentMessages?: number
   /**

@@ -26,6 +26,6 @@ export interface Pass {
    * undefined if it was not.
    */
   sentMs?: number
-  /** An earlier process has sent some of what is recorded before something that the host has changed since. */
-  isChanged?: boolean
+  /** The number of visible messages that an earlier process has sent as they are, if the host has changed something behind them since. */
+  sentMessages?: number
 }

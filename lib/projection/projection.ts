@@ -28,7 +28,7 @@ import type { Shape } from './shape.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import { Table, undisturbed } from './table.ts'
 import { hasList, placeOfNext, placesBehind, Told } from './told.ts'
-import { isOfSameTools, noticeOf, read, renewed, wordsOf } from './unit.ts'
+import { isOfSameTools, noticeOf, read, renewed, unitsWithin, wordsOf } from './unit.ts'
 import { behindAnswers } from './waiting.ts'
 import type { Part, Unit } from './unit.ts'
 
@@ -326,10 +326,8 @@ export class Projection {
     const { reworded, unknown } = await this.#boundary.unrecorded(units, seen, boundary, changed)
     pass.reworded = reworded
     const isAsRecorded = reworded.size === 0 && unknown.size === 0
-    const { sentMessages = Infinity } = this.#options
-    pass.isChanged = isFirst && units.slice(0, boundary).reduce((count, { raw }) => count + raw.length, 0) > sentMessages
-    const sentMs = boundary <= same ? this.#sentMs : boundary > 0 && !pass.isChanged ? lastMs : undefined
-    if (isAsRecorded && sentMs !== undefined) pass.sentMs = sentMs
+    const sentMs = isFirst ? (isAsRecorded && boundary > 0 ? lastMs : undefined) : this.#sentMs
+    if (sentMs !== undefined) pass.sentMs = sentMs
     for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts))
       if (reworded.has(part) || unknown.has(part)) await this.#results.record(part.message)
     // A later process finds the same ones. Texts that no request had are those that the record does not have.
@@ -346,6 +344,8 @@ export class Projection {
       ...notices.map((notice) => ({ key: 'notice', message: noticeOf(shape, notice) })),
     ])
     const messages = visible.flat()
+    const sent = isFirst ? unitsWithin(known, this.#options.sentMessages ?? Infinity) : same
+    if (sent < known.length) pass.sentMessages = visible.slice(0, sent).flat().length
     return { messages, recorded: messages.length }
   }
 
@@ -397,7 +397,7 @@ export class Projection {
 
   #call(moment: Moment): ModelCall {
     const { systemTokens, shortens, cacheKept } = this.#options
-    const sentMs = (this.#sentMs === undefined && this.#pass?.isChanged !== true ? this.#options.sentMs : undefined) ?? this.#pass?.sentMs
+    const sentMs = (this.#sentMs === undefined ? this.#options.sentMs : undefined) ?? this.#pass?.sentMs
     const model = this.#model()
     return callOf(model, {
       moment,
@@ -406,6 +406,7 @@ export class Projection {
       systemTokens,
       shortens,
       sentMs,
+      sentMessages: this.#pass?.sentMessages,
       repeats: this.#mayHide(),
       place: placeOfNext(this.#pass),
       cacheKept: cacheKept?.({ isPrompt: moment.isPrompt }),

@@ -88,6 +88,13 @@ export function isOfSameTools(one: Unit, other: Unit): boolean {
   return one.parts.every(({ message }, number) => message.toolName === other.parts[number]?.message.toolName)
 }
 
+/** The number of first units whose messages are all among the first `count` of the conversation. */
+export function unitsWithin(units: readonly Unit[], count: number): number {
+  let read = 0
+  const next = units.findIndex(({ raw }) => (read += raw.length) > count)
+  return next < 0 ? units.length : next
+}
+
 /** The content that a unit's messages had. */
 export function wordsOf({ kept }: Unit): unknown[] {
   return [...kept]

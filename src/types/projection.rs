@@ -83,6 +83,9 @@ pub struct ModelCall {
     /// the form that the record gives it, or the harness has sent it again. The provider then has it cached, for the time that it
     /// keeps a prefix.
     pub sent_ms: Option<f64>,
+    /// The number of the first messages passed to `resync` that this request had as they are now: the harness has changed something
+    /// behind them since, and the provider has nothing of that cached. Default: all.
+    pub sent_messages: Option<u32>,
     /// Estimated tokens of the system prompt and the tool declarations.
     pub system_tokens: f64,
     /// Roll only at the start of a user's turn, for models whose reasoning depends on an unchanged prefix.

@@ -57,6 +57,9 @@ impl Inner {
                 return Ok(Some(marked.clone()));
             }
         }
+        if let Some(again) = self.shown_again(state, input).await? {
+            return Ok(Some(again));
+        }
         if arrival == Arrival::New {
             // A repeated call ID means another call, unless it is the very same call.
             if !is_free(state, &plain) {
@@ -94,6 +97,28 @@ impl Inner {
             state.namesakes.found(object);
         }
         Ok(object)
+    }
+
+    /// The object of a result that a host shows more than once: no call waits for this one, and a result before it has its call ID
+    /// and its text. Gemini CLI doubles the results of a conversation that it resumes.
+    async fn shown_again(&self, state: &mut State, input: &Toolcall) -> Result<Option<ObjectId>> {
+        if state.request.segments.args_of(&input.id).is_some() {
+            return Ok(None);
+        }
+        for id in state.namesakes.of(&input.id, &state.session) {
+            if !state.request.segments.knows(&id) {
+                continue;
+            }
+            let stored = self.store().get(&id, AsOf::default()).await?;
+            let is_it = |document: &Document| {
+                let is_its_tool = document.text("tool") == Some(&input.tool) || input.tool == UNKNOWN_TOOL;
+                is_its_tool && is_content(document, &input.content)
+            };
+            if stored.is_some_and(|stored| is_it(&stored.document)) {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
     }
 
     /// The object of the very same call, if a result before this one is of it: then both are that object.

@@ -62,13 +62,11 @@ impl Inner {
     pub(crate) async fn note_arrivals(
         &self,
         state: &mut State,
-        (answers, continues): (u64, bool),
+        together: Option<u64>,
         may_leave: bool,
     ) -> Result<()> {
         let made = state.request.made;
-        // The first answer is that to the last request, which had everything before it.
-        let together = answers.saturating_sub(u64::from(continues));
-        let row = (answers > 1).then(|| Arrived { made, answers: together, ..Arrived::default() });
+        let row = together.map(|answers| Arrived { made, answers, ..Arrived::default() });
         let past = if may_leave { state.unsent.arrived(made) } else { None };
         for one in row.into_iter().chain(past) {
             if self.commit(state, Fsync::WithSettle, |_, work| Ok(work.chat.arrived(&one))).await? {

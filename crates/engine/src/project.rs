@@ -91,6 +91,12 @@ impl Engine {
             self.inner.take_in(&mut state, &one, &policy, taking).await?;
             state.taken.push(one);
         }
+        // The first answer is that to the last request, which had everything before it.
+        let answers = state.request.made - made;
+        let together = answers.saturating_sub(u64::from(continues));
+        if answers > 1 {
+            state.request.segments.note_together(together);
+        }
         self.inner.note_whole(&mut state).await?;
         let age = if begins { USER_TURN_PULL_AGE_MS } else { PULL_AGE_MS };
         if is_over || (0..age).contains(&call.now_ms.saturating_sub(state.session.pulled_ms)) {
@@ -122,8 +128,7 @@ impl Engine {
             }
         }
         self.inner.notices(&mut state, Fsync::WithSettle, call.place.as_deref()).await?;
-        let answers = state.request.made - made;
-        self.inner.note_arrivals(&mut state, (answers, continues), call.rolls).await?;
+        self.inner.note_arrivals(&mut state, (answers > 1).then_some(together), call.rolls).await?;
         let policy = state.request.policy(call, moment(call));
         plan.rewrite_cost = state.request.segments.rewrite_cost(&policy);
         plan.spent = state.request.spent;
@@ -158,7 +163,11 @@ impl Engine {
         state.request.segments.guess_system_tokens(call.system_tokens);
         let unchanged = is_as_sent(&incoming);
         self.inner.inserted(&mut state, &incoming[..recorded.min(incoming.len())], call).await?;
+        let mut kept = usize::MAX;
         for (number, one) in incoming.into_iter().enumerate() {
+            if call.sent_messages == Some(number) {
+                kept = state.request.segments.count();
+            }
             let record = number >= recorded && !state.taken.contains(&one);
             let arrival = if record { Arrival::Late } else { Arrival::Again };
             self.inner
@@ -192,7 +201,7 @@ impl Engine {
             state.request.clock.ask_again(call.sent_ms, moment(call));
         }
         let is_cached = call.sent_ms.is_some() || (unchanged && state.request.pending.is_empty());
-        state.request.segments.assume_sent(is_cached);
+        state.request.assume_sent(if is_cached { kept } else { 0 });
         state.request.finish(&mut plan);
         state.taken.clear();
         Ok(plan)
@@ -273,6 +282,7 @@ impl Inner {
                 // It was priced by the cache that it met, which says nothing about that of the next one.
                 let cache_dead = request.asked_dead.take().unwrap_or(policy.cache_dead);
                 let charge = request.segments.charge(&Policy { cache_dead, ..policy.clone() });
+                request.is_uncached = false;
                 if taking.arrival.is_recorded_now() {
                     request.spent += charge.cost(&policy.prices);
                     request.made += 1;

@@ -67,8 +67,8 @@ pub struct Ledger {
     /// Sum of the cached-read prices of all calls. An account is the item's saving times the advance of this clock, so a call
     /// need not visit the accounts.
     clock: f64,
-    /// The clock after each call of the transcript from which the contents were rebuilt.
-    rebuilt: Vec<f64>,
+    /// The clock after each call since the contents were rebuilt, or else since the first.
+    clocks: Vec<f64>,
 }
 
 /// The rent that a stale item pays.
@@ -136,14 +136,14 @@ impl Ledger {
         true
     }
 
-    /// Makes an item stale that has been so since a number of calls, counted from the first one. If these calls are in the
-    /// transcript from which the contents were rebuilt, it has paid since then; otherwise it begins now.
+    /// Makes an item stale that has been so since a number of calls, counted from the first one since the contents were rebuilt: it
+    /// has paid since then, also where no roll was allowed and so none was asked for. If there are not as many, it begins now.
     pub fn set_stale_since(&mut self, place: usize, calls: u64) {
         if !self.set_stale(place, true) {
             return;
         }
         let last = usize::try_from(calls).unwrap_or(usize::MAX).checked_sub(1);
-        let since = last.and_then(|last| self.rebuilt.get(last));
+        let since = last.and_then(|last| self.clocks.get(last));
         if let (Some(since), Some(account)) = (since, self.stale.get_mut(&place)) {
             account.since = *since;
         }
@@ -162,9 +162,7 @@ impl Ledger {
         self.unspent = 0.0;
         self.debt -= self.removed as f64 * price * factor;
         self.clock += policy.prices.read * factor;
-        if self.is_rebuilding {
-            self.rebuilt.push(self.clock);
-        }
+        self.clocks.push(self.clock);
         for account in self.stale.range_mut(self.shown..).map(|(_, account)| account) {
             account.since = self.clock;
         }
@@ -271,14 +269,15 @@ impl Ledger {
     }
 
     /// Notes that the contents were rebuilt from a transcript: they have been in requests, and stale ones have paid their rent
-    /// there. `is_cached` is true if the provider still has everything up to the last answer cached; otherwise nothing is.
-    pub fn assume_shown(&mut self, is_cached: bool) {
+    /// there. The provider may still have the first `unchanged` items cached, up to the last answer; if there are none, it does
+    /// not have the system part either.
+    pub fn assume_shown(&mut self, unchanged: usize) {
         self.is_rebuilding = false;
-        if !is_cached {
+        if unchanged == 0 {
             self.shown = self.items.len();
             self.system_cached = false;
-            self.break_at(0);
         }
+        self.break_at(unchanged);
     }
 
     /// True if rolls have made the request shorter than it came.

@@ -44,6 +44,7 @@ mod sets;
 mod stamps;
 mod staying;
 mod stepped;
+mod takeover;
 mod truth;
 mod unguarded;
 mod unreported;

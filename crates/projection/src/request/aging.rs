@@ -42,6 +42,7 @@ impl Segments {
         if policy.cache_dead {
             self.ripen_on_a_dead_cache(objects);
         }
+        self.ripened = self.calls;
     }
 
     fn ripen_on_a_dead_cache(&mut self, objects: &dyn Objects) {
@@ -77,6 +78,13 @@ impl Segments {
                 self.make_stale_early(place, Form::Reference);
             }
         }
+    }
+
+    /// Makes a segment stale that has been so since a call. One that was not at the last look, although its time had come by then,
+    /// has become due by other prices: it begins now.
+    pub(super) fn make_stale_since(&mut self, place: usize, call: u64) {
+        let since = if call > self.ripened { call } else { self.calls };
+        self.ledger.set_stale_since(place, since.saturating_sub(self.uncounted));
     }
 
     fn make_stale_early(&mut self, place: usize, form: Form) {
@@ -115,8 +123,7 @@ impl Segments {
         match forms.iter().rev().find(|(_, due)| due.warm <= self.calls) {
             Some((form, due)) => {
                 self.aim(place, *form);
-                let since = due.warm.max(self.first_shown(self.segments[place].since));
-                self.ledger.set_stale_since(place, since.saturating_sub(self.uncounted));
+                self.make_stale_since(place, due.warm.max(self.first_shown(self.segments[place].since)));
             }
             None => _ = self.ledger.set_stale(place, false),
         }

@@ -238,7 +238,7 @@ impl Segments {
         for place in self.range_of(number).into_iter().flatten() {
             if leaves {
                 self.aim(place, Form::Removed);
-                self.ledger.set_stale_since(place, since.saturating_sub(self.uncounted));
+                self.make_stale_since(place, since);
             } else if self.segments[place].next == Form::Removed {
                 self.judge_alone(place, objects);
             }

@@ -27,6 +27,11 @@ impl Request {
 }
 
 impl Segments {
+    /// The messages with the last answers came together, so that the requests of all of these but the last had none of them.
+    pub fn note_together(&mut self, answers: u64) {
+        self.note_row(self.calls.saturating_sub(answers), self.calls);
+    }
+
     /// These texts, and the calls of these objects, have not been sent yet, wherever in the transcript the harness has put
     /// them: their age begins now.
     pub fn date_now(&mut self, texts: &HashSet<String>, objects: &HashSet<ObjectId>) {

@@ -109,7 +109,7 @@ mod tests {
 
     /// The first output is stale, and would be written again with all behind it.
     #[rstest]
-    #[case::too_dear(policy(), true, Because::Dear, Some(Chance::Calls(46)))]
+    #[case::too_dear(policy(), true, Because::Dear, Some(Chance::Calls(44)))]
     #[case::rolls_are_off(policy(), false, Because::Off, None)]
     #[case::the_cache_is_gone(Policy { cache_dead: true, ..policy() }, true, Because::Due, Some(Chance::Call))]
     #[case::only_when_the_user_speaks(

@@ -124,7 +124,7 @@ impl Talk {
         request.repeat_call_digests(objects);
         request.note_unbound();
         request.keep_what_was_brought_back(*turn, TURNS_BACK, objects);
-        request.segments.assume_sent(true);
+        request.assume_sent(usize::MAX);
         again
     }
 

@@ -73,6 +73,8 @@ pub struct Request {
     pub clock: CacheClock,
     /// The cache was gone when the request was decided that is not answered yet; `None` if that was not decided here.
     pub asked_dead: Option<bool>,
+    /// The request was rebuilt, and the provider has nothing of it cached; an answer ends that.
+    pub is_uncached: bool,
 }
 
 impl Request {
@@ -100,7 +102,7 @@ impl Request {
             times: self.segments.stays.times(),
             times_in_turn: self.segments.stays.times_in_turn(),
             turn_is_over: self.segments.turn_is_over,
-            cache_dead: idle || switched || kept == 0.0,
+            cache_dead: idle || switched || kept == 0.0 || self.is_uncached,
             kept,
             // The ledger counts estimated tokens, so the window is also measured in them.
             context_window: (call.context_window as f64 / factor) as u64,
@@ -124,6 +126,13 @@ impl Request {
         edits
     }
 
+    /// Notes that an earlier process or another branch sent what was rebuilt. `unchanged` is the number of first segments that the
+    /// provider may still have cached as they are now.
+    pub fn assume_sent(&mut self, unchanged: usize) {
+        self.segments.assume_sent(unchanged);
+        self.is_uncached = unchanged == 0;
+    }
+
     /// Clears what is visible. The record of rolls stays.
     pub fn forget(&mut self) {
         self.segments = self.segments.renewed();
@@ -134,6 +143,7 @@ impl Request {
         self.shortenable.clear();
         self.clock.forget();
         self.asked_dead = None;
+        self.is_uncached = false;
     }
 
     /// Notes a recorded call whose result will come as a message.

@@ -67,6 +67,9 @@ pub struct Call {
     /// When the last request was sent, in milliseconds since the epoch, where the engine does not know: an earlier process sent
     /// it, in the form that the record gives it, or the host has sent it again. `None` otherwise.
     pub sent_ms: Option<i64>,
+    /// The number of the first messages passed to the engine's `resync` that this request had as they are now. The provider has
+    /// nothing cached behind them, because the harness has changed something there since. `None`: all of them.
+    pub sent_messages: Option<usize>,
 }
 
 /// The steps to take before the next model call.

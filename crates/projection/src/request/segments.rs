@@ -39,6 +39,8 @@ pub struct Segments {
     /// The calls whose requests did not have the segments of their time, because these came later and together: the first and the
     /// last one of each row, ascending.
     pub(super) rows: Vec<(u64, u64)>,
+    /// The call before which the segments were last looked at.
+    pub(super) ripened: u64,
     /// The model call at which each segment that is not stale yet becomes stale.
     pub(super) schedule: Schedule,
     /// When answers with calls may become lines, by their number.
@@ -339,10 +341,15 @@ impl Segments {
         self.need = None;
     }
 
-    /// Notes that another process or branch already sent the contents rebuilt from a transcript. The provider may still have
-    /// them cached, up to the last answer.
-    pub fn assume_sent(&mut self, is_cached: bool) {
-        self.ledger.assume_shown(is_cached);
+    /// Notes that another process or branch already sent the contents rebuilt from a transcript. The provider may still have this
+    /// number of first segments cached, up to the last answer.
+    pub(super) fn assume_sent(&mut self, unchanged: usize) {
+        self.ledger.assume_shown(unchanged);
+    }
+
+    /// The number of segments.
+    pub fn count(&self) -> usize {
+        self.segments.len()
     }
 
     pub(super) fn output_at(&self, place: usize) -> Option<&Output> {

@@ -72,13 +72,13 @@ fn rolls_cost_no_more_than_the_bound() {
 
 /// A rebuilt request is cached as far as it was sent, or not at all.
 #[rstest]
-#[case::as_it_was_sent(true, 4_000.0)]
-#[case::otherwise(false, 0.0)]
-fn rebuilt_request_is_in_the_cache(#[case] is_cached: bool, #[case] tokens: f64) {
+#[case::as_it_was_sent(usize::MAX, 4_000.0)]
+#[case::otherwise(0, 0.0)]
+fn rebuilt_request_is_in_the_cache(#[case] unchanged: usize, #[case] tokens: f64) {
     let mut segments = Segments::default().renewed();
     segments.push_fixed("m", 4_000);
     segments.charge(&policy());
-    segments.assume_sent(is_cached);
+    segments.assume_sent(unchanged);
     assert_eq!(segments.rewrite_cost(&policy()), tokens * 1.125);
     // From then on, a change breaks it.
     segments.ledger.replace(0, Item::fixed(5));

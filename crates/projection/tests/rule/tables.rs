@@ -322,7 +322,7 @@ fn resumed_ledger_knows_the_sent_text() {
     }
     refer(&mut ledger, 0);
     assert_eq!(ledger.decide(&policy), None);
-    ledger.assume_shown(false);
+    ledger.assume_shown(0);
     let roll = ledger.decide(&policy).unwrap();
     assert_eq!((roll.items.as_slice(), roll.reason), (&[1, 2, 3][..], RollReason::Free));
 }
@@ -335,7 +335,7 @@ fn resumed_ledger_with_a_live_cache_rolls_only_what_pays() {
     ledger.guess_system_tokens(0);
     ledger.set_system_tokens(1_000);
     let paid = rent(&ledger);
-    ledger.assume_shown(true);
+    ledger.assume_shown(usize::MAX);
     assert_eq!(rent(&ledger), paid);
     assert_eq!(ledger.decide(&policy), None);
     let charge = ledger.charge_call(&policy);
@@ -352,7 +352,7 @@ fn rebuilt_ledger_has_the_sent_form_in_the_cache() {
         (0..3).for_each(|_| _ = ledger.push(Item::new(1_000, 10)));
         ledger.charge_call(&policy);
         refer(&mut ledger, 0);
-        ledger.assume_shown(is_cached);
+        ledger.assume_shown(if is_cached { usize::MAX } else { 0 });
         ledger.push(Item::new(500, 10));
         assert_eq!(ledger.charge_call(&policy).read_tokens, read);
         refer(&mut ledger, 1);

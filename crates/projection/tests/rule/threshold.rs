@@ -4,7 +4,8 @@ use context_projection::{Item, Ledger, Policy};
 
 use crate::{EXACT, rent};
 
-/// A process that continues a session knows from the transcript since when text was stale.
+/// A process that continues a session knows from the transcript since when text was stale, and one that runs on knows it also
+/// where it could not roll and so did not ask.
 #[test]
 fn stale_text_in_a_transcript_has_paid_its_rent() {
     let policy = Policy::new(EXACT);
@@ -15,9 +16,9 @@ fn stale_text_in_a_transcript_has_paid_its_rent() {
         }
         ledger
     };
-    let (mut going, mut again) = (transcript(false), transcript(true));
+    let (mut going, mut again, mut late) = (transcript(false), transcript(true), transcript(false));
     for call in 0..8 {
-        for ledger in [&mut going, &mut again] {
+        for ledger in [&mut going, &mut again, &mut late] {
             ledger.push(Item::new(1_000, 10));
             ledger.charge_call(&policy);
         }
@@ -25,16 +26,20 @@ fn stale_text_in_a_transcript_has_paid_its_rent() {
             going.set_stale(call - 2, true);
         }
     }
-    again.assume_shown(true);
-    (0..6).for_each(|place| again.set_stale_since(place, place as u64 + 3));
-    assert_eq!(rent(&again), rent(&going));
+    again.assume_shown(usize::MAX);
+    for ledger in [&mut again, &mut late] {
+        (0..6).for_each(|place| ledger.set_stale_since(place, place as u64 + 3));
+        assert_eq!(rent(ledger), rent(&going));
+    }
     assert!(rent(&again) > 0.0);
-    for ledger in [&mut going, &mut again] {
+    for ledger in [&mut going, &mut again, &mut late] {
         ledger.charge_call(&policy);
         ledger.set_stale_since(6, 0);
     }
-    assert_eq!(rent(&again), rent(&going), "what is found later begins then");
-    assert_eq!(again.decide(&policy), going.decide(&policy));
+    for ledger in [&again, &late] {
+        assert_eq!(rent(ledger), rent(&going), "what is found later begins then");
+        assert_eq!(ledger.decide(&policy), going.decide(&policy));
+    }
 }
 
 /// With one token too few the roll is not worth its cost in requests that can't be cached.

@@ -1,0 +1,92 @@
+/**
+ * A host that runs a new process for each prompt, and so a new gateway: it sends what it would send through one gateway, whatever
+ * the host does to its own history between two processes.
+ */
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { Gateway } from '../../lib/gateway/gateway.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { startModelServer } from '../../rig/model-server.ts'
+import { folder } from '../core/setup.ts'
+import { ask, gatewayTo, JSON_TYPE, long } from './support.ts'
+import { AGENTS } from './wire-agents.ts'
+import { WIRES } from './wires.ts'
+
+afterEach(cleanUp)
+
+const PROMPTS = 7
+const CALLS = 8
+
+/** A host's change of its messages before a prompt. `last` is where those of the turn before it begin. */
+type Change = (messages: readonly object[], last: number, prompt: number, said: (text: string) => object) => object[]
+
+/** Gemini's results twice, and without signatures: what it does to the turn before. */
+function doubled(message: object): object {
+  const { parts } = message as { parts?: any[] }
+  if (parts === undefined) return message
+  const results = parts.filter(({ functionResponse }) => functionResponse !== undefined)
+  return { ...message, parts: [...parts, ...results].map(({ thoughtSignature: _, ...part }) => part) }
+}
+
+const CHANGES: Record<string, Change> = {
+  nothing: (messages) => [...messages],
+  'the first message': (messages, _, prompt, said) => [said(`prompt 0 on another day, ${prompt}`), ...messages.slice(1)],
+  'the turn before': (messages, last) => messages.map((message, at) => (at < last ? message : doubled(message))),
+  both: (messages, last, prompt, said) => CHANGES['the first message']!(CHANGES['the turn before']!(messages, last, prompt, said), last, prompt, said),
+}
+
+/** The lengths in bytes of all requests of a conversation that reach the provider, in one gateway or in one for each prompt. */
+async function lengths(name: string, change: Change, isEach: boolean): Promise<number[]> {
+  const agent = AGENTS[name]!
+  const server = await startModelServer(() => 'ok')
+  const home = folder()
+  const { url } = server
+  // With the product's own weight: a test's is so eager that text leaves anyway.
+  const options = { open: { store: { kind: 'sqlite' as const, path: join(home, 'context.db') } }, formsPath: join(home, 'forms'), cwd: home }
+  const start = async (): Promise<Gateway> => (await gatewayTo(url, { ...options, upstreams: { anthropic: url, openai: `${url}/v1`, gemini: url } })).gateway
+  let gateway = await start()
+  let messages: object[] = []
+  let last = 0
+  const { path, body, list } = WIRES[agent.wire]
+  const send = async (): Promise<void> => {
+    const { status } = await ask(`${new URL(gateway.url).origin}${path}`, {
+      headers: JSON_TYPE,
+      body: JSON.stringify({ ...body(messages), [list]: messages }),
+    })
+    expect(status).toBe(200)
+  }
+  for (let prompt = 0; prompt < PROMPTS; prompt += 1) {
+    if (prompt > 0) {
+      messages = change(messages, last, prompt, agent.said)
+      if (isEach) {
+        await gateway.close()
+        gateway = await start()
+      }
+    }
+    last = messages.length
+    messages.push(agent.said(`prompt ${prompt}`))
+    await send()
+    for (let n = 0; n < CALLS; n += 1) {
+      const file = `f${prompt}_${n}`
+      messages.push(agent.called(`call_${file}`, file), agent.returned(`call_${file}`, file, long(file, 150)))
+      await send()
+    }
+    messages.push(agent.answered(`that was ${prompt}`))
+  }
+  return server.requests.map(({ raw }) => raw.length)
+}
+
+const sum = (all: readonly number[]): number => all.reduce((one, other) => one + other, 0)
+
+describe.each(Object.keys(AGENTS))('%s with a process for each prompt', (name) => {
+  const changes = Object.keys(CHANGES).filter((change) => name === 'Gemini CLI' || !['the turn before', 'both'].includes(change))
+  test.each(changes)('sends what one process sends, if its host changes %s', async (change) => {
+    const one = await lengths(name, CHANGES[change]!, false)
+    const each = await lengths(name, CHANGES[change]!, true)
+    // One gateway has learned how often the cache is lost, and so may roll at another prompt.
+    expect(sum(each)).toBeLessThanOrEqual(1.02 * sum(one))
+    if (change === 'nothing') return
+    expect(each).toEqual(one)
+    expect(each.some((length, at) => at > 0 && length < 0.7 * each[at - 1]!)).toBe(true)
+  })
+})
