@@ -123,7 +123,7 @@ describe('where there is nothing of Pi', () => {
         ),
       ])
     }
-    expect(await cli(['usage'], { HOME: home() })).toMatchObject({ code: 1, stderr: expect.stringContaining('there is no model call to sum up') })
+    expect(await cli(['usage'], { HOME: home() })).toMatchObject({ code: 1, stderr: expect.stringContaining('found no model calls to sum up') })
     expect(await cli(['replay', '--all'], { HOME: home() })).toMatchObject({ code: 1, stderr: 'there is no session to replay\n' })
   })
 

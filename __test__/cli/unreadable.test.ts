@@ -45,7 +45,7 @@ async function ended({ home, file, env }: Home, args: readonly string[], { locke
 }
 
 describe.skipIf(reason !== undefined)('usage', () => {
-  const nothing = 'there is no model call to sum up in what could be read; what was left out may have some\n'
+  const nothing = 'found no model calls in the files that could be read; the one left out may have some\n'
   test.each<[what: string, given: { locked?: string; damaged?: string }, told: string]>([
     ['the only transcript may not be read', { locked: SESSION }, `left out: ~/${SESSION}: permission denied\n${nothing}`],
     ['the only folder may not be read', { locked: dirname(SESSION) }, `left out: ~/${dirname(SESSION)}: permission denied\n${nothing}`],
@@ -59,15 +59,15 @@ describe.skipIf(reason !== undefined)('usage', () => {
     expect(found).toEqual({
       code: 1,
       stdout: '',
-      stderr: expect.stringMatching(/^left out: .*: permission denied\n.*model call to sum up in what could be read/),
+      stderr: expect.stringMatching(/^left out: .*: permission denied\n.*found no model calls in the files that could be read/),
     })
   })
 
   test.each([
-    [[], 'there is no model call to sum up\n'],
-    [['--since', '1d'], 'there is no model call to sum up; "--since" may leave out all of them\n'],
-    [['--project', 'x'], 'there is no model call to sum up; "--project" may leave out all of them\n'],
-    [['--since', '1d', '--project', 'x'], 'there is no model call to sum up; "--since" and "--project" may leave out all of them\n'],
+    [[], 'found no model calls to sum up\n'],
+    [['--since', '1d'], 'found no model calls to sum up; "--since" may leave out all of them\n'],
+    [['--project', 'x'], 'found no model calls to sum up; "--project" may leave out all of them\n'],
+    [['--since', '1d', '--project', 'x'], 'found no model calls to sum up; "--since" and "--project" may leave out all of them\n'],
   ])('only options that were given may leave out calls: %j', async (options, told) => {
     const own = options.length === 0 ? emptyHome() : homeOfPi()
     if (options.length === 0) mkdirSync(own.file('.pi/agent/sessions'), { recursive: true })

@@ -154,10 +154,10 @@ interface LeftOut {
 
 /** The sentence where there is nothing to show. `options`: those that leave out calls. */
 function nothingLine({ count }: LeftOut, options: readonly string[]): string {
-  if (count > 0) return `there is no model call to sum up in what could be read; ${count === 1 ? 'what was' : `the ${count} that were`} left out may have some`
-  if (options.length === 0) return 'there is no model call to sum up'
+  if (count > 0) return `found no model calls in the files that could be read; the ${count === 1 ? 'one' : count} left out may have some`
+  if (options.length === 0) return 'found no model calls to sum up'
   const names = options.map((name) => `"--${name}"`).join(' and ')
-  return `there is no model call to sum up; ${names} may leave out all of them`
+  return `found no model calls to sum up; ${names} may leave out all of them`
 }
 
 async function filesOf(given: readonly string[], left: LeftOut): Promise<string[]> {
