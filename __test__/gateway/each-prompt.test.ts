@@ -9,7 +9,7 @@ import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
 import { folder } from '../core/setup.ts'
 import { ask, gatewayTo, JSON_TYPE, long } from './support.ts'
-import { AGENTS } from './wire-agents.ts'
+import { AGENTS, doubled } from './wire-agents.ts'
 import { WIRES } from './wires.ts'
 
 afterEach(cleanUp)
@@ -19,14 +19,6 @@ const CALLS = 8
 
 /** A host's change of its messages before a prompt. `last` is where those of the turn before it begin. */
 type Change = (messages: readonly object[], last: number, prompt: number, said: (text: string) => object) => object[]
-
-/** Gemini's results twice, and without signatures: what it does to the turn before. */
-function doubled(message: object): object {
-  const { parts } = message as { parts?: any[] }
-  if (parts === undefined) return message
-  const results = parts.filter(({ functionResponse }) => functionResponse !== undefined)
-  return { ...message, parts: [...parts, ...results].map(({ thoughtSignature: _, ...part }) => part) }
-}
 
 const CHANGES: Record<string, Change> = {
   nothing: (messages) => [...messages],

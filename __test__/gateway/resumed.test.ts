@@ -11,7 +11,7 @@ import { startModelServer } from '../../rig/model-server.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
 import { folder } from '../core/setup.ts'
 import { ask, gatewayTo, JSON_TYPE, long } from './support.ts'
-import { AGENTS } from './wire-agents.ts'
+import { AGENTS, doubled } from './wire-agents.ts'
 import type { WireAgent } from './wire-agents.ts'
 import { WIRES } from './wires.ts'
 
@@ -85,16 +85,7 @@ const masked = (messages: readonly object[], names: readonly string[]): object[]
     names.reduce((one, name) => replaced(one, new RegExp(`^${name} line 0[^]*`), '<tool_output_masked>\nSaved to a file.\n</tool_output_masked>'), message),
   )
 
-/** Gemini's history after a resume: without signatures, and with each result twice. */
-const doubled = (messages: readonly object[]): object[] =>
-  messages.map((message) => {
-    const { parts } = message as { parts: any[] }
-    if (parts === undefined) return message
-    const results = parts.filter(({ functionResponse }) => functionResponse !== undefined)
-    return { ...message, parts: [...parts, ...results].map(({ thoughtSignature: _, ...part }) => part) }
-  })
-
-const resumed = (messages: readonly object[], names: readonly string[]): object[] => doubled(masked(messages, names))
+const resumed = (messages: readonly object[], names: readonly string[]): object[] => masked(messages, names).map(doubled)
 
 describe.each(Object.keys(AGENTS))('a chat in the format of %s', (name) => {
   test('stays one session over three processes, each of which writes the history anew', async () => {
@@ -129,7 +120,7 @@ describe.each(Object.keys(AGENTS))('a chat in the format of %s', (name) => {
     let messages: object[] = []
     await chats.turn(messages, 'read the files', ['a0', 'a1', 'a2', 'a3'])
     await chats.start()
-    messages = [chats.agent.said('<system-reminder>\nanother day\n</system-reminder>'), ...doubled(messages).slice(1)]
+    messages = [chats.agent.said('<system-reminder>\nanother day\n</system-reminder>'), ...messages.slice(1).map(doubled)]
     await chats.turn(messages, 'tell me of birds', ['b0'])
     expect((await chats.ended()).map(([prompt]) => prompt)).toEqual(['read the files'])
   })

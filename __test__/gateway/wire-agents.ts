@@ -32,6 +32,14 @@ function writeLines(path: string, lines: readonly object[]): void {
   writeFileSync(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
 }
 
+/** A message of Gemini's after a resume of its CLI: without signatures, and with each result twice. */
+export function doubled(message: object): object {
+  const { parts } = message as { parts?: any[] }
+  if (parts === undefined) return message
+  const results = parts.filter(({ functionResponse }) => functionResponse !== undefined)
+  return { ...message, parts: [...parts, ...results].map(({ thoughtSignature: _, ...part }) => part) }
+}
+
 /** The agents by their names. */
 export const AGENTS: Record<string, WireAgent> = {
   'Claude Code': {

@@ -93,8 +93,8 @@ impl Engine {
         }
         // The first answer is that to the last request, which had everything before it.
         let answers = state.request.made - made;
-        let together = answers.saturating_sub(u64::from(continues));
-        if answers > 1 {
+        let together = (answers > 1).then(|| answers.saturating_sub(u64::from(continues)));
+        if let Some(together) = together {
             state.request.segments.note_together(together);
         }
         self.inner.note_whole(&mut state).await?;
@@ -128,7 +128,7 @@ impl Engine {
             }
         }
         self.inner.notices(&mut state, Fsync::WithSettle, call.place.as_deref()).await?;
-        self.inner.note_arrivals(&mut state, (answers > 1).then_some(together), call.rolls).await?;
+        self.inner.note_arrivals(&mut state, together, call.rolls).await?;
         let policy = state.request.policy(call, moment(call));
         plan.rewrite_cost = state.request.segments.rewrite_cost(&policy);
         plan.spent = state.request.spent;
