@@ -4,12 +4,13 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ARMS, capture } from '../../lab/likelihood/capture.ts'
 import { answerPieces, requestText } from '../../lab/likelihood/chat.ts'
-import { costOf, unitsOf } from '../../lab/likelihood/costs.ts'
-import { Engine } from '../../lab/likelihood/engine.ts'
+import { answersOf, costOf, unitsOf } from '../../lab/likelihood/costs.ts'
 import { onlyHidden } from '../../lab/likelihood/hidden.ts'
+import { Llama } from '../../lab/likelihood/llama.ts'
 import { measure } from '../../lab/likelihood/measure.ts'
 import type { Line } from '../../lab/likelihood/measure.ts'
-import { bootstrap, changeOf, figuresOf } from '../../lab/likelihood/table.ts'
+import { Onnx } from '../../lab/likelihood/onnx.ts'
+import { bootstrap, changeOf, figuresOf, merged, reachOf } from '../../lab/likelihood/table.ts'
 
 const CACHE = process.env['CONTEXT_LIKELIHOOD'] ?? join(homedir(), '.cache/pi-context-manager-lab')
 const MODEL = join(CACHE, 'qwen2.5-coder-0.5b.gguf')
@@ -51,6 +52,9 @@ test('a request pays the price of a read for its common part with the one before
   const captured = ['abc', 'abcdef', 'abX'].map((request) => ({ request, pieces: [] }))
   expect(unitsOf(captured)).toEqual({ cached: 5, written: 7 })
   expect(costOf({ cached: 5, written: 7 }, { read: 0.1, write: 1.25 })).toBeCloseTo(9.25)
+  // The request of an arm may be longer than the full one until something is hidden.
+  const full = ['ab', 'abcd', 'abcdef'].map((request) => ({ request, pieces: [] }))
+  expect(answersOf(captured, full)).toEqual({ answers: 3, changed: 1 })
 })
 
 test('figures are means over answers, and the interval is one over sessions', () => {
@@ -63,7 +67,10 @@ test('figures are means over answers, and the interval is one over sessions', ()
     fullParts: { calls: { tokens: 10, nats: 20 } },
     hidden: { tokens: 2, nats: nats / 2, fullNats: 0 },
   })
-  const costs = { full: { cached: 1000, written: 100 }, rule: { cached: 400, written: 120 } }
+  const costs = {
+    full: { cached: 1000, written: 100, answers: 7, changed: 0 },
+    rule: { cached: 400, written: 120, answers: 7, changed: 5 },
+  }
   const runs = [
     { run: 'a', lines: [line(1, 10), line(2, 2)], costs },
     { run: 'b', lines: [line(5, 0)], costs },
@@ -78,6 +85,18 @@ test('figures are means over answers, and the interval is one over sessions', ()
   expect(figuresOf('mask', runs, { read: 0.1, write: 1.25 })).toBeUndefined()
   expect(changeOf(line(1, 3))).toBeCloseTo(3)
   expect(bootstrap([{ sum: 5, count: 1 }])).toEqual({ value: 5, low: 5, high: 5 })
+  expect(reachOf('rule', runs)).toEqual({ sessions: 2, rolled: 2, answers: 14, changed: 10 })
+  // Measured again: the new lines of an answer replace the old ones, and everything else stays.
+  const again = merged(runs, [{ run: 'a', lines: [line(2, 7), line(3, 1)], costs: { rule: costs.rule } }])
+  expect(again.map(({ lines }) => lines.map((one) => [one.answer, changeOf(one)]))).toEqual([
+    [
+      [1, 10],
+      [2, 7],
+      [3, 1],
+    ],
+    [[5, 0]],
+  ])
+  expect(again[0]?.costs).toEqual(costs)
 })
 
 test('each arm has a request for each answer, and hiding by age keeps to the size of the arm that it is like', async () => {
@@ -87,11 +106,35 @@ test('each arm has a request for each answer, and hiding by age keeps to the siz
   for (const { name } of ARMS) expect(sizes(name)).toHaveLength(sizes('full').length)
 })
 
-// The model has 490 MB: it is measured where it has been downloaded.
-describe.skipIf(!existsSync(MODEL))('with the smallest model', () => {
-  const open = () => new Engine({ tools: join(CACHE, 'engine'), model: MODEL, context: 2048, threads: 1 })
+const GRAPH = join(CACHE, 'qwen2.5-coder-0.5b.onnx')
+const OPTIONS = { tools: join(CACHE, 'engine'), model: MODEL, context: 2048, threads: 1 }
 
-  test('text that the request holds costs less than the same text after it was hidden, and a second run measures nothing anew', () => {
+// The model has 490 MB, and its graph 1.1 GB: they are measured where they have been downloaded and made.
+test.skipIf(!existsSync(GRAPH))(
+  'both engines find about the same nats, also behind a prefix that is in the cache',
+  async () => {
+    const llama = new Llama(OPTIONS)
+    const onnx = new Onnx({ ...OPTIONS, graph: GRAPH, python: join(CACHE, 'python/bin/python') })
+    const text = readFileSync('lab/likelihood/hidden.ts', 'utf8').slice(0, 2000)
+    const tokens = onnx.tokenize(text, false)
+    expect(tokens).toEqual(llama.tokenize(text, false))
+    for (const from of [300, 200, 250]) {
+      const [answer, prompt] = [tokens.slice(from, from + 100), tokens.slice(0, from)]
+      const [one, other] = [await llama.nats(prompt, answer), await onnx.nats(prompt, answer)]
+      const sum = (nats: Float32Array) => nats.reduce((all, value) => all + value, 0)
+      expect(Math.abs(sum(other) / sum(one) - 1)).toBeLessThan(0.05)
+    }
+    // The second and third prompt are prefixes of what is in the cache, so that only their last token and the answer are decoded.
+    expect(onnx.decoded).toBe(400 + 101 + 101)
+    onnx.close()
+  },
+  120_000,
+)
+
+describe.skipIf(!existsSync(MODEL))('with the smallest model', () => {
+  const open = () => new Llama(OPTIONS)
+
+  test('text that the request holds costs less than the same text after it was hidden, and a second run measures nothing anew', async () => {
     const engine = open()
     const secret = 'The token is kf83-zz91-qq07.'
     const pieces = [{ part: 'text' as const, text: 'kf83-zz91-qq07' }]
@@ -112,7 +155,7 @@ describe.skipIf(!existsSync(MODEL))('with the smallest model', () => {
     }
     const file = join(mkdtempSync(join(tmpdir(), 'likelihood-')), 'run.jsonl')
     const task = { file, arms: [full, mask], limit: 1500, progress: () => {} }
-    measure(engine, task)
+    await measure(engine, task)
     const lines = readFileSync(file, 'utf8')
       .trim()
       .split('\n')
@@ -126,7 +169,7 @@ describe.skipIf(!existsSync(MODEL))('with the smallest model', () => {
     const kept = readFileSync(file, 'utf8').split('\n').slice(0, 3).join('\n')
     writeFileSync(file, `${kept}\n{"arm":"mask","ans`)
     const before = engine.decoded
-    measure(engine, task)
+    await measure(engine, task)
     expect(engine.decoded - before).toBeLessThan(200)
     const again = readFileSync(file, 'utf8')
       .split('\n')

@@ -7,6 +7,12 @@ export interface Units {
   written: number
 }
 
+/** The number of answers in a session, and of those before which an arm had hidden something. */
+export interface Answers {
+  answers: number
+  changed: number
+}
+
 /** Prices relative to a fresh token. */
 export interface Ratios {
   read: number
@@ -24,6 +30,17 @@ export function unitsOf(captured: readonly Captured[]): Units {
     last = request
   }
   return units
+}
+
+/** Returns the index of the first request that is shorter than the full one, or -1: from this roll on an arm is measured. */
+export function firstShorter(captured: readonly Captured[], full: readonly Captured[]): number {
+  return captured.findIndex(({ request }, index) => request.length < (full[index]?.request.length ?? 0))
+}
+
+/** Counts the answers from an arm's first roll on. */
+export function answersOf(captured: readonly Captured[], full: readonly Captured[]): Answers {
+  const first = firstShorter(captured, full)
+  return { answers: captured.length, changed: first < 0 ? 0 : captured.length - first }
 }
 
 /** The cost of these units in fresh units. */

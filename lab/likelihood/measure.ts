@@ -5,9 +5,10 @@
 import { appendFileSync, existsSync, readFileSync, truncateSync } from 'node:fs'
 import type { Arm, Captured } from './capture.ts'
 import type { Part } from './chat.ts'
-import type { Engine } from './engine.ts'
+import { firstShorter } from './costs.ts'
 import { onlyHidden } from './hidden.ts'
 import type { Range } from './hidden.ts'
+import type { Model } from './model.ts'
 
 /** Tokens of an answer, and the nats that they cost. */
 export interface Nats {
@@ -43,12 +44,12 @@ export interface Task {
 }
 
 /** Measures the arms of one session in turn; the first one is the full conversation. */
-export function measure(engine: Engine, task: Task): void {
+export async function measure(model: Model, task: Task): Promise<void> {
   const done = doneIn(task.file)
   const [full, ...others] = task.arms
   if (full === undefined) return
   // Before its first roll an arm's request has the full texts, and at most a mark with each output's ID besides.
-  const began = new Map(others.map(({ arm, captured }) => [arm.name, captured.findIndex((one, index) => isShorter(one, full.captured[index]))]))
+  const began = new Map(others.map(({ arm, captured }) => [arm.name, firstShorter(captured, full.captured)]))
   const first = Math.min(...[...began.values()].filter((index) => index >= 0))
   began.set(full.arm.name, first)
   const known = new Map<number, Float32Array>()
@@ -65,14 +66,14 @@ export function measure(engine: Engine, task: Task): void {
         continue
       }
       const whole = full.captured[index] as Captured
-      const prompt = engine.tokenize(one.request, true)
+      const prompt = model.tokenize(one.request, true)
       if (isFull) sizes.set(index, prompt.length)
-      const size = sizes.get(index) ?? engine.tokenize(whole.request, true).length
-      const answer = one.pieces.map((piece) => ({ part: piece.part, tokens: engine.tokenize(piece.text, false) }))
+      const size = sizes.get(index) ?? model.tokenize(whole.request, true).length
+      const answer = one.pieces.map((piece) => ({ part: piece.part, tokens: model.tokenize(piece.text, false) }))
       const tokens = answer.flatMap((piece) => piece.tokens)
       if (tokens.length === 0 || size + tokens.length > task.limit) continue
       const line = { arm: arm.name, answer: index, prompt: prompt.length, full: size }
-      const nats = engine.nats(prompt, tokens)
+      const nats = await model.nats(prompt, tokens)
       const parts = sums(answer, nats)
       const plain = known.get(index)
       if (isFull) {
@@ -82,7 +83,7 @@ export function measure(engine: Engine, task: Task): void {
         const text = one.pieces.map((piece) => piece.text).join('')
         const ranges = onlyHidden(text, whole.request, one.request)
         const inside = within(
-          tokens.map((token) => engine.bytesOf(token)),
+          tokens.map((token) => model.bytesOf(token)),
           text,
           ranges,
         )
@@ -92,10 +93,6 @@ export function measure(engine: Engine, task: Task): void {
       task.progress(arm.name, index)
     }
   }
-}
-
-function isShorter(one: Captured, full: Captured | undefined): boolean {
-  return one.request.length < (full?.request.length ?? 0)
 }
 
 /** A line as it is kept until the table is made: the full arm has the nats of each token. */

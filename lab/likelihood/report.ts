@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { ARMS } from './capture.ts'
 import type { Line } from './measure.ts'
-import { changeOf, figuresOf } from './table.ts'
+import { changeOf, figuresOf, merged, reachOf } from './table.ts'
 import type { ArmFigures, RunLines } from './table.ts'
 
 const BEGIN = '<!-- figures: written by npm run harm -->'
@@ -15,11 +15,15 @@ const END = '<!-- end of figures -->'
 const PAGE = 'docs/harm.md'
 const DATA = 'docs/harm'
 
+/** The end of the names of files with the costs of a session. */
+const COSTS = '.costs.json'
+
 /** The price of a cached and of a written token, relative to a fresh one. */
 const RATIOS = { read: 0.1, write: 1.25 }
 
-/** The number of the worst answers that the page names. */
+/** The number of the worst answers that the page names, and their arm. */
 const WORST = 10
+const WORST_OF = 'rule'
 
 const args = process.argv.slice(process.argv.findIndex((one) => one.endsWith('report.ts')) + 1)
 const save = args.indexOf('--save')
@@ -34,39 +38,52 @@ else if (written !== page) {
   process.exitCode = 1
 }
 
-/** Keeps the lines of a folder of results, without the nats of single tokens. */
+/** Adds the lines of a folder of results to those that are kept, without the nats of single tokens. */
 function keep(folder: string, name: string): void {
   mkdirSync(DATA, { recursive: true })
-  const runs: RunLines[] = []
-  for (const file of readdirSync(folder).sort()) {
-    if (!file.endsWith('.jsonl')) continue
-    const run = file.replace(/\.jsonl$/, '')
-    const text = readFileSync(join(folder, file), 'utf8')
-    const lines = text.split('\n').flatMap((one) => (one.endsWith('}') ? [withoutTokens(JSON.parse(one) as Line & { nats?: unknown })] : []))
-    const costs = JSON.parse(readFileSync(join(folder, `${run}.costs.json`), 'utf8')) as RunLines['costs']
-    runs.push({ run, lines, costs })
-  }
-  writeFileSync(join(DATA, `${name}.jsonl.gz`), gzipSync(runs.map((run) => `${JSON.stringify(run)}\n`).join(''), { level: 9 }))
+  const measured = readdirSync(folder)
+    .filter((file) => file.endsWith(COSTS))
+    .map((file): RunLines => {
+      const run = file.slice(0, -COSTS.length)
+      const results = join(folder, `${run}.jsonl`)
+      const text = existsSync(results) ? readFileSync(results, 'utf8') : ''
+      // The last line of a run that was stopped may be cut.
+      const lines = text.split('\n').flatMap((one) => (one.endsWith('}') ? [withoutTokens(JSON.parse(one) as Line & { nats?: unknown })] : []))
+      return { run, lines, costs: JSON.parse(readFileSync(join(folder, file), 'utf8')) as RunLines['costs'] }
+    })
+  const file = join(DATA, `${name}.jsonl.gz`)
+  const runs = merged(existsSync(file) ? kept(file) : [], measured)
+  writeFileSync(file, gzipSync(runs.map((run) => `${JSON.stringify(run)}\n`).join(''), { level: 9 }))
 }
 
 function withoutTokens({ nats: _, ...line }: Line & { nats?: unknown }): Line {
   return line
 }
 
+function kept(file: string): RunLines[] {
+  const lines = gunzipSync(readFileSync(file)).toString().trim().split('\n')
+  return lines.map((line) => JSON.parse(line) as RunLines)
+}
+
 function figures(): string {
-  if (!existsSync(DATA)) return 'None yet.'
-  return readdirSync(DATA)
-    .filter((file) => file.endsWith('.jsonl.gz'))
+  const files = existsSync(DATA) ? readdirSync(DATA).filter((file) => file.endsWith('.jsonl.gz')) : []
+  if (files.length === 0) return 'None yet.'
+  return files
     .sort()
     .map((file) => {
-      const text = gunzipSync(readFileSync(join(DATA, file))).toString()
-      const runs = text
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line) as RunLines)
-      return `### ${file.replace('.jsonl.gz', '')}\n\n${table(runs)}\n\n${together(runs)}\n\n${worst(runs)}`
+      const runs = kept(join(DATA, file))
+      return [`### ${file.replace('.jsonl.gz', '')}`, reach(runs), table(runs), ...together(runs), worst(runs)].join('\n\n')
     })
     .join('\n\n')
+}
+
+/** The number of answers that an arm changes at all, in all sessions. */
+function reach(runs: readonly RunLines[]): string {
+  const rows = ARMS.slice(1).map(({ name }) => ({ name, ...reachOf(name, runs) }))
+  return tableOf(
+    ['arm', 'sessions', 'in which it hides', 'their answers', 'after its first roll'],
+    rows.filter(({ sessions }) => sessions > 0).map((one) => [one.name, ...[one.sessions, one.rolled, one.answers, one.changed].map(String)]),
+  )
 }
 
 function table(runs: readonly RunLines[]): string {
@@ -111,7 +128,7 @@ function rowOf(one: ArmFigures): string[] {
 }
 
 /** The arms on the same answers: those that all of them have changed. */
-function together(runs: readonly RunLines[]): string {
+function together(runs: readonly RunLines[]): string[] {
   const names = ['weight 1', 'age', 'weight 0.3']
   const common = runs.flatMap((run) => {
     const keys = names.map((arm) => new Set(run.lines.filter((line) => line.arm === arm).map((line) => line.answer)))
@@ -119,15 +136,16 @@ function together(runs: readonly RunLines[]): string {
     return lines.length === 0 ? [] : [{ ...run, lines }]
   })
   const rows = names.flatMap((name) => figuresOf(name, common, RATIOS) ?? [])
-  if (rows.length === 0) return 'No answer was measured for all arms.'
-  return `On the answers that these arms share:\n\n${tableOf(
+  if (rows.length === 0) return []
+  const table = tableOf(
     ['arm', 'runs', 'answers', 'prompt', 'nats per answer (90 %)'],
     rows.map((one) => rowOf(one).filter((_, index) => [0, 1, 2, 3, 5].includes(index))),
-  )}`
+  )
+  return [`On the answers that these arms share:\n\n${table}`]
 }
 
 function worst(runs: readonly RunLines[]): string {
-  const all = runs.flatMap(({ run, lines }) => lines.flatMap((line) => (line.fullParts === undefined || line.arm !== 'weight 1' ? [] : [{ run, line }])))
+  const all = runs.flatMap(({ run, lines }) => lines.flatMap((line) => (line.fullParts === undefined || line.arm !== WORST_OF ? [] : [{ run, line }])))
   all.sort((left, right) => changeOf(right.line) - changeOf(left.line))
   const rows = all
     .slice(0, WORST)
@@ -138,7 +156,7 @@ function worst(runs: readonly RunLines[]): string {
       String(line.hidden?.tokens ?? 0),
       signed((line.hidden?.nats ?? 0) - (line.hidden?.fullNats ?? 0)),
     ])
-  return `The answers that "weight 1" makes least likely:\n\n${tableOf(['run', 'answer', 'nats', 'tokens of names and quotes', 'their nats'], rows)}`
+  return `The answers that "${WORST_OF}" makes least likely:\n\n${tableOf(['run', 'answer', 'nats', 'tokens of names and quotes', 'their nats'], rows)}`
 }
 
 function tableOf(heads: string[], rows: string[][]): string {

@@ -3,13 +3,13 @@ import { randomNumbers } from '../../lib/core/index.ts'
 import type { Line, Nats } from './measure.ts'
 import type { Part } from './chat.ts'
 import { costOf } from './costs.ts'
-import type { Ratios, Units } from './costs.ts'
+import type { Answers, Ratios, Units } from './costs.ts'
 
-/** One session's lines, and what the requests of each arm cost. */
+/** One session's lines, and by arm what its requests cost and how many answers come after its first roll. */
 export interface RunLines {
   run: string
   lines: readonly Line[]
-  costs: Record<string, Units>
+  costs: Record<string, Units & Answers>
 }
 
 /** An interval of a bootstrap over sessions. */
@@ -71,6 +71,30 @@ export function figuresOf(arm: string, all: readonly RunLines[], ratios: Ratios)
     ninth: quantile(changes, 0.9),
     worse: changes.filter((change) => change > WORSE).length / changes.length,
   }
+}
+
+/** Counts the sessions, their answers, and the answers before which an arm had hidden something, measured or not. */
+export function reachOf(arm: string, all: readonly RunLines[]): Answers & { sessions: number; rolled: number } {
+  const own = all.flatMap(({ costs }) => costs[arm] ?? [])
+  return {
+    sessions: own.length,
+    rolled: own.filter(({ changed }) => changed > 0).length,
+    answers: total(own.map(({ answers }) => answers)),
+    changed: total(own.map(({ changed }) => changed)),
+  }
+}
+
+/** Joins two sets of sessions: those of `newer` replace those of the same name, arm by arm and answer by answer. */
+export function merged(older: readonly RunLines[], newer: readonly RunLines[]): RunLines[] {
+  const runs = new Map(older.map((run) => [run.run, run]))
+  for (const run of newer) {
+    const before = runs.get(run.run)
+    const key = ({ arm, answer }: Line): string => `${arm} ${answer}`
+    const replaced = new Set(run.lines.map(key))
+    const lines = [...(before?.lines.filter((line) => !replaced.has(key(line))) ?? []), ...run.lines]
+    runs.set(run.run, { run: run.run, lines, costs: { ...before?.costs, ...run.costs } })
+  }
+  return [...runs.values()].sort((left, right) => (left.run < right.run ? -1 : 1))
 }
 
 /** One answer's change in nats. */

@@ -5,6 +5,7 @@
 import { readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import type { Model } from './model.ts'
 
 /** Tokens that are decoded at once; logits of an answer need 600 KB for each of them. */
 const BATCH = 256
@@ -27,7 +28,7 @@ interface Koffi {
 }
 
 /** The size of a context and the number of threads. */
-export interface EngineOptions {
+export interface LlamaOptions {
   /** A folder with `node_modules/koffi` and `node_modules/@node-llama-cpp/...`. */
   tools: string
   /** The GGUF file. */
@@ -38,7 +39,7 @@ export interface EngineOptions {
 }
 
 /** A model with one sequence, whose cached prefix is kept between requests. */
-export class Engine {
+export class Llama implements Model {
   readonly #functions: Record<string, Native>
   readonly #context: unknown
   readonly #vocab: unknown
@@ -47,33 +48,35 @@ export class Engine {
   readonly #view: (pointer: unknown, bytes: number) => ArrayBuffer
   /** The tokens in the cache. */
   #cached: number[] = []
-  /** The number of tokens that were decoded, for estimates. */
   decoded = 0
 
   /** Loads the library and the model; throws if either can't be used. */
-  constructor(options: EngineOptions) {
+  constructor(options: LlamaOptions) {
     const load = createRequire(join(options.tools, 'package.json'))
     const koffi = load('koffi') as Koffi
     const folder = join(options.tools, 'node_modules/@node-llama-cpp/linux-x64/bins/linux-x64')
-    koffi.struct('params', { words: `uint32_t[${STRUCT_BYTES / 4}]` })
-    koffi.struct('batch', { n: 'int32_t', token: 'void *', embd: 'void *', pos: 'void *', n_seq: 'void *', seq: 'void *', logits: 'void *' })
+    // The names of structures hold for the process, which may load several models.
+    loaded += 1
+    const [paramsType, batchType] = [`params${loaded}`, `batch${loaded}`]
+    koffi.struct(paramsType, { words: `uint32_t[${STRUCT_BYTES / 4}]` })
+    koffi.struct(batchType, { n: 'int32_t', token: 'void *', embd: 'void *', pos: 'void *', n_seq: 'void *', seq: 'void *', logits: 'void *' })
     koffi.load(join(folder, 'libggml-base.so'), { global: true })
     const ggml = koffi.load(join(folder, libraryNamed(folder, 'libggml')), { global: true })
     const llama = koffi.load(join(folder, libraryNamed(folder, 'libllama')))
     ggml.func('void ggml_backend_load_all_from_path(const char *path)')(folder)
     const declared = (text: string): Native => llama.func(text)
     const f = {
-      modelDefaults: declared('params llama_model_default_params()'),
-      contextDefaults: declared('params llama_context_default_params()'),
-      loadModel: declared('void *llama_model_load_from_file(const char *path, params p)'),
-      open: declared('void *llama_init_from_model(void *model, params p)'),
+      modelDefaults: declared(`${paramsType} llama_model_default_params()`),
+      contextDefaults: declared(`${paramsType} llama_context_default_params()`),
+      loadModel: declared(`void *llama_model_load_from_file(const char *path, ${paramsType} p)`),
+      open: declared(`void *llama_init_from_model(void *model, ${paramsType} p)`),
       vocab: declared('void *llama_model_get_vocab(void *model)'),
       words: declared('int32_t llama_vocab_n_tokens(void *vocab)'),
       tokenize: declared('int32_t llama_tokenize(void *vocab, const char *text, int32_t length, void *tokens, int32_t max, bool special, bool parse)'),
       piece: declared('int32_t llama_token_to_piece(void *vocab, int32_t token, void *text, int32_t max, int32_t strip, bool special)'),
       memory: declared('void *llama_get_memory(void *context)'),
       remove: declared('bool llama_memory_seq_rm(void *memory, int32_t sequence, int32_t from, int32_t to)'),
-      decode: declared('int32_t llama_decode(void *context, batch b)'),
+      decode: declared(`int32_t llama_decode(void *context, ${batchType} b)`),
       logits: declared('void *llama_get_logits_ith(void *context, int32_t index)'),
     }
     declared('void llama_log_set(void *callback, void *data)')(koffi.load('libc.so.6').func('void *dlsym(void *handle, const char *name)')(null, 'abs'), null)
@@ -101,7 +104,6 @@ export class Engine {
     this.#view = (pointer, bytes) => koffi.view(pointer, bytes)
   }
 
-  /** Returns the tokens of a text; `<|im_start|>` and its like are read as marks only if `hasMarks`. */
   tokenize(text: string, hasMarks: boolean): number[] {
     const bytes = Buffer.byteLength(text)
     const tokens = new Int32Array(bytes + 1)
@@ -110,15 +112,13 @@ export class Engine {
     return [...tokens.subarray(0, count)]
   }
 
-  /** Returns the bytes of a token. */
   bytesOf(token: number): Buffer {
     const bytes = Buffer.alloc(256)
     const length = this.#functions['piece']?.(this.#vocab, token, bytes, bytes.length, 0, true) as number
     return bytes.subarray(0, Math.max(0, length))
   }
 
-  /** Returns `-log p` of each token of `answer` after `prompt`, in nats. Both stay in the cache. */
-  nats(prompt: readonly number[], answer: readonly number[]): Float32Array {
+  async nats(prompt: readonly number[], answer: readonly number[]): Promise<Float32Array> {
     const all = [...prompt, ...answer]
     let kept = 0
     // The last token of the prompt is decoded again: its logits are those of the answer's first token.
@@ -138,6 +138,9 @@ export class Engine {
     this.#cached = all
     return nats
   }
+
+  /** The process ends with its memory. */
+  close(): void {}
 
   #decode(all: readonly number[], from: number, to: number, first: number): void {
     const n = to - from
@@ -161,6 +164,9 @@ export class Engine {
     return top + Math.log(sum) - (logits[token] as number)
   }
 }
+
+/** The number of models that this process has loaded. */
+let loaded = 0
 
 /** The library's default number of threads. */
 const DEFAULT_THREADS = 4
