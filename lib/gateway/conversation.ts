@@ -3,7 +3,7 @@
  * goes out again, with the new messages after it.
  */
 import { LOOK_MS, sentenceOf, within } from '../core/index.ts'
-import { adoptNamed, appliedItems, behindAnswers, cutItems, isEqual, isWhole, itemsOf, Projection, recallTexts } from '../projection/index.ts'
+import { adoptNamed, appliedItems, cutItems, isEqual, isWhole, itemsOf, Projection } from '../projection/index.ts'
 import type { EditedItem, RecallInput } from '../projection/index.ts'
 import type { RollReceipt, StoreState } from '../../index.js'
 import { rulesOf } from '../models/index.ts'
@@ -16,10 +16,10 @@ import type { StoredForm } from './form-files.ts'
 import type { LastForm } from './forms.ts'
 import { meetFiles } from './files.ts'
 import { isSmallPart } from './cache-account.ts'
-import { callAsItIs, hiddenArguments } from './hidden.ts'
+import { recallIn } from './hidden.ts'
+import { PlacedNotices } from './notices.ts'
 import { withTargets } from './pointers.ts'
-import { chainOf, commonLength, lengthWithoutSystem, noticesIn, withNotices } from './prefix.ts'
-import type { PlacedNotice } from './prefix.ts'
+import { chainOf, commonLength } from './prefix.ts'
 import { actualReceipt } from './receipt.ts'
 import { notePrompt } from './prompt.ts'
 import { SaidSoFar } from './said.ts'
@@ -50,9 +50,6 @@ interface Opened {
   manager: ContextManager
   projection: Projection
 }
-
-/** The ID of a shortened text of the user or the model. */
-const SAID = /^[0-9a-f]{11}$/
 
 /** One conversation. Requests are taken one after the other. */
 export class Conversation {
@@ -97,10 +94,7 @@ export class Conversation {
   #queue: Promise<unknown> = Promise.resolve()
   #met = 0
   /** Messages that the projection does not know of: notices of an earlier process, and what a user has brought back. */
-  #old: readonly PlacedNotice[] = []
-  #new: PlacedNotice[] = []
-  /** Messages that the next request takes along. */
-  readonly #waiting: object[] = []
+  readonly #notices = new PlacedNotices()
 
   constructor(
     identity: { id: string; api: Api; cwd: string; before?: Conversation | undefined; continues?: boolean; isNew?: boolean },
@@ -167,7 +161,7 @@ export class Conversation {
     this.#chain.length = Math.min(this.#chain.length, commonLength(this.#last.raw, messages) + 1)
     this.#beginning = beginning
     this.#last = { raw: messages, items }
-    this.#old = noticesIn(this.#last.items, length).filter(({ message }) => !this.#new.some((one) => isEqual(one.message, message)))
+    this.#notices.takeOver(items, length)
     this.#sentMs = atMs
     this.#isElsewhere = isSmallPart(length, links.length - 1)
     this.#wasEdited ||= wasEdited
@@ -206,15 +200,8 @@ export class Conversation {
 
   /** Answers a call of our tool. Undefined if this conversation has no such object. */
   async recall(input: RecallInput): Promise<string[] | undefined> {
-    const { manager, projection } = await within(this.#limitMs, this.#open())
-    const name = String(input.id).replace(/@\d+$/, '')
-    const document = await manager.get(name)
-    if (document === null) return SAID.test(name) && (await projection.permits(name)) ? recallTexts(manager, input) : undefined
-    if (document.type === 'toolcall' && !(await manager.sessionSets()).sessionIndex.includes(document['xt/id'])) return undefined
-    // Of an earlier process only the record is left.
-    if (this.#met === 0) projection.allow(document['xt/id'])
-    const call = await callAsItIs(document, { manager, projection })
-    return recallTexts(manager, call === document ? input : { ...input, id: call['xt/id'] }, hiddenArguments(call, this.last.sent, shapeOf(this.api)))
+    const opened = await within(this.#limitMs, this.#open())
+    return recallIn(opened, input, { isOnlyRecord: this.#met === 0, sent: this.last.sent, shape: shapeOf(this.api) })
   }
 
   /**
@@ -223,9 +210,7 @@ export class Conversation {
    */
   tell(text: string): boolean {
     const message = shapeOf(this.api).notice(text, this.#now())
-    if (this.#waiting.some((one) => isEqual(one, message)) || this.last.sent.some((one) => isEqual(one, message))) return false
-    this.#waiting.push(message)
-    return true
+    return !this.last.sent.some((one) => isEqual(one, message)) && this.#notices.wait(message)
   }
 
   /** The session, if it is open or can be opened. */
@@ -256,7 +241,7 @@ export class Conversation {
     this.#request = undefined
     this.#facts = newFacts()
     this.#beginning = NO_BEGINNING
-    ;[this.#old, this.#new] = [[], []]
+    this.#notices.clear()
     if (!this.continues) this.before = undefined
     return left
   }
@@ -305,7 +290,7 @@ export class Conversation {
     const { messages } = request
     if (this.#isOutdated) {
       this.#isOutdated = false
-      this.#old = [...this.#old, ...this.#new.splice(0)]
+      this.#notices.keepAll()
       await this.#leave()
     }
     const { manager, projection } = await this.#open()
@@ -321,24 +306,12 @@ export class Conversation {
     const { length } = messages
     this.#met = length
     this.#isElsewhere = false
-    if (isBack) {
-      this.#old = this.#old.filter(({ at }) => at <= common)
-      this.#new = this.#new.filter(({ at }) => at <= common)
-    }
-    const at = lengthWithoutSystem(messages)
-    this.#new.push(...this.#facts.notices.splice(0).map((message) => ({ at, message })))
-    const isHeld = shapeOf(this.api).isHeld?.(messages) === true
-    this.#old = [...this.#old, ...(isHeld ? [] : this.#waiting.splice(0)).map((message) => ({ at, message }))]
+    if (isBack) this.#notices.goBack(common)
+    const shape = shapeOf(this.api)
+    this.#notices.place(messages, this.#facts.notices.splice(0), shape.isHeld?.(messages) === true)
     await this.#adopt(messages.slice(common), { manager, projection })
-    const notices = new Set([...this.#old, ...this.#new].map(({ message }) => message))
-    const told = withNotices(sent, messages, this.#old)
-    const { wantsAnswer } = rulesOf(request.model)
-    // The notices may have come while another model answered.
-    const placed = wantsAnswer ? behindAnswers(told, (message) => notices.has(message)) : told
-    const shown = withTargets(placed, messages, this.#facts.pointers, shapeOf(this.api))
-    const items = itemsOf(messages, shown).map((item) =>
-      typeof item === 'object' && 'add' in item && notices.has(item.add as object) ? { ...item, isNotice: true as const } : item,
-    )
+    const placed = this.#notices.addTo(sent, messages, rulesOf(request.model).wantsAnswer)
+    const items = this.#notices.markIn(itemsOf(messages, withTargets(placed, messages, this.#facts.pointers, shape)))
     // Text that others had collapsed in the first messages is not removed again.
     const before = this.#receipts.length === 0 ? [] : appliedItems(messages, this.#oldForm(length, common))
     const form = pass.isGivenUp ? items : this.#behindBeginning(items, common, request)

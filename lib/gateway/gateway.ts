@@ -8,7 +8,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { readFileSync } from 'node:fs'
 import { browserRefusal, isFrontDoor, isNavigation, isWebSocket, nameOf, wantsHtml } from './access.ts'
 import { readBody } from './body.ts'
-import { sentenceOf } from '../core/index.ts'
+import { sentenceOf, Warnings } from '../core/index.ts'
 import type { Conversations } from './conversations.ts'
 import { exchange } from './exchange.ts'
 import type { BillLedger } from './ledger.ts'
@@ -42,7 +42,7 @@ export class Gateway {
   readonly #upstream: Upstream
   readonly #upstreams: Upstreams
   readonly #calls: ModelCalls
-  readonly #told = new Set<string>()
+  readonly #warnings: Warnings
   /** Requests that are being served. */
   readonly #serving = new Set<Promise<void>>()
 
@@ -51,7 +51,8 @@ export class Gateway {
     this.secret = options.secret ?? randomBytes(18).toString('base64url')
     this.#upstream = new Upstream(options.env ?? process.env, options.restMs)
     this.#upstreams = { anthropic: ANTHROPIC, ...options.upstreams }
-    this.#calls = new ModelCalls(options, (kind, sentence) => this.#tell(kind, sentence))
+    this.#warnings = new Warnings(options.onWarning)
+    this.#calls = new ModelCalls(options, (kind, sentence) => this.#warnings.tell(kind, sentence))
     this.page = new Page(this.#calls)
     this.#pageServer = new PageServer(this.page)
     this.#server = createServer({ maxHeaderSize: LARGEST_HEAD }, (request, response) => {
@@ -122,7 +123,7 @@ export class Gateway {
     await this.#pageServer
       .listen(host === '::1' ? '::1' : '127.0.0.1', port === 0 || port + PAGE_PORT > 65_535 ? 0 : port + PAGE_PORT)
       .catch((error: unknown) => {
-        this.#tell('page', `there is no page: ${sentenceOf(error)}`)
+        this.#warnings.tell('page', `there is no page: ${sentenceOf(error)}`)
       })
   }
 
@@ -231,12 +232,6 @@ export class Gateway {
     const outcome = await exchange(this.#upstream, client, response, outgoing, { api, onRefusal: (text) => this.#calls.refused(edited, target, text) })
     if (edited !== undefined) this.#calls.note(edited, outcome)
     if (outcome.failure !== undefined) throw outcome.failure
-  }
-
-  #tell(kind: string, sentence: string): void {
-    if (this.#told.has(kind)) return
-    this.#told.add(kind)
-    this.#options.onWarning?.(`pi-context-manager: ${sentence}`)
   }
 }
 

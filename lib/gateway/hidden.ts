@@ -1,8 +1,32 @@
-/** The part of a call that a form hides: its arguments return together with its output. */
+/** Brings back what a form hides: the arguments of a call return together with its output. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
-import { callsOf, isEqual, objectsOf } from '../projection/index.ts'
-import type { Projection, Shape } from '../projection/index.ts'
+import { callsOf, isEqual, isIdOfText, objectsOf, recallTexts } from '../projection/index.ts'
+import type { Projection, RecallInput, Shape } from '../projection/index.ts'
 import { isFields, wellFormed } from '../core/index.ts'
+
+/** An open session and its projection. */
+interface Opened {
+  manager: ContextManager
+  projection: Projection
+}
+
+/**
+ * Answers a call of our tool: texts, or undefined if the session has no such object. With `isOnlyRecord`, this process has seen none of
+ * its requests. `sent` are the messages of the last request as they went out.
+ */
+export async function recallIn(
+  { manager, projection }: Opened,
+  input: RecallInput,
+  { isOnlyRecord, sent, shape }: { isOnlyRecord: boolean; sent: readonly object[]; shape: Shape },
+): Promise<string[] | undefined> {
+  const name = String(input.id).replace(/@\d+$/, '')
+  const document = await manager.get(name)
+  if (document === null) return isIdOfText(name) && (await projection.permits(name)) ? recallTexts(manager, input) : undefined
+  if (document.type === 'toolcall' && !(await manager.sessionSets()).sessionIndex.includes(document['xt/id'])) return undefined
+  if (isOnlyRecord) projection.allow(document['xt/id'])
+  const call = await callAsItIs(document, { manager, projection })
+  return recallTexts(manager, call === document ? input : { ...input, id: call['xt/id'] }, hiddenArguments(call, sent, shape))
+}
 
 /**
  * The arguments of a recorded call that messages do not show whole. Asked of what was sent: the engine knows only its own form,
@@ -28,10 +52,7 @@ export function hiddenArguments(document: ObjectDocument, sent: readonly object[
  * The recorded call that an ID brings back. Where the host has changed the output of a call whose arguments had collapsed, the
  * answer in front of it still goes out with the mark of the old one: that names the call as the host has it now.
  */
-export async function callAsItIs(
-  document: ObjectDocument,
-  { manager, projection }: { manager: ContextManager; projection: Projection },
-): Promise<ObjectDocument> {
+async function callAsItIs(document: ObjectDocument, { manager, projection }: Opened): Promise<ObjectDocument> {
   const { type, args, ['xt/id']: id } = document
   if (type !== 'toolcall' || (await projection.permits(id))) return document
   const index = new Set((await manager.sessionSets()).sessionIndex)

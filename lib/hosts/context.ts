@@ -4,7 +4,7 @@
  */
 import type { ContextManager, OpenOptions } from '../session/index.ts'
 import type { EditGuard, PlannedChange } from '../../index.js'
-import { isFields, sentenceOf, unsentSentence, within } from '../core/index.ts'
+import { isFields, sentenceOf, unsentSentence, Warnings, within } from '../core/index.ts'
 import { adoptNamed, Projection, recall } from '../projection/index.ts'
 import type { ProjectionOptions, RecallInput, Shape, ShapeName } from '../projection/index.ts'
 import { changesOf } from '../tools/index.ts'
@@ -49,7 +49,7 @@ export class HostContext {
   #opened: Promise<Opened | undefined> | undefined
   /** The projection, once the session is open. */
   #projection: Projection | undefined
-  readonly #told = new Set<string>()
+  readonly #warnings: Warnings
   #canRecall = false
   /** Names from prompts that have been processed. */
   readonly #adopted = new Set<string>()
@@ -60,6 +60,7 @@ export class HostContext {
   /** `keepsOwn`: the host stores its own messages and not what was sent. */
   constructor(options: HostOptions, shape: ShapeName | Shape, keepsOwn = true) {
     this.#options = options
+    this.#warnings = new Warnings(options.onWarning, 'CONTEXT_HOST')
     this.#shape = shape
     this.#keepsOwn = keepsOwn
   }
@@ -77,12 +78,12 @@ export class HostContext {
     this.#canRecall = canRecall
     // A host may fetch the tools only when its first answer has come, and nothing is old enough to collapse before.
     if (!canRecall && this.#callsWithout++ > 0) {
-      this.#tell('recall', 'nothing collapses, because the model has no tool to bring outputs back; give the agent the tool "activate" of its context')
+      this.#warnings.tell('recall', 'nothing collapses, because the model has no tool to bring outputs back; give the agent the tool "activate" of its context')
     }
     try {
       return await within(LIMIT_MS, this.#transform(messages))
     } catch (error) {
-      this.#tell('failed', `the messages go out as they were last sent, with the new ones as they are: ${sentenceOf(error)}`)
+      this.#warnings.tell('failed', `the messages go out as they were last sent, with the new ones as they are: ${sentenceOf(error)}`)
       return this.#projection?.lastForm(messages) ?? messages
     }
   }
@@ -151,7 +152,7 @@ export class HostContext {
     try {
       return isFields(args) ? changesOf(name, args) : []
     } catch (error) {
-      this.#tell('opening', `the agent continues without it: ${sentenceOf(error)}`)
+      this.#warnings.tell('opening', `the agent continues without it: ${sentenceOf(error)}`)
       return []
     }
   }
@@ -162,7 +163,7 @@ export class HostContext {
       const opened = await within(LIMIT_MS, this.#open())
       return opened === undefined ? undefined : await within(LIMIT_MS, question(opened.manager))
     } catch (error) {
-      this.#tell('file', `${path} was not recorded: ${sentenceOf(error)}`)
+      this.#warnings.tell('file', `${path} was not recorded: ${sentenceOf(error)}`)
       return undefined
     }
   }
@@ -172,7 +173,7 @@ export class HostContext {
     this.#isClosed = true
     const opened = await this.#opened
     const unsent = unsentSentence(await opened?.manager.close())
-    if (unsent !== undefined) this.#tell('unsent', unsent)
+    if (unsent !== undefined) this.#warnings.tell('unsent', unsent)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -186,7 +187,7 @@ export class HostContext {
     const { withheldReasoning: withheld } = opened.projection
     if (withheld > 0) {
       const steps = `${withheld} ${withheld === 1 ? 'step' : 'steps'}`
-      this.#tell('reasoning', `the provider refused the reasoning of ${steps}, because what came before it had changed; it is left out from now on`)
+      this.#warnings.tell('reasoning', `the provider refused the reasoning of ${steps}, because what came before it had changed; it is left out from now on`)
     }
     await this.#adopt(messages as object[], opened)
     return sent
@@ -205,7 +206,7 @@ export class HostContext {
       const manager = await ContextManager.open({ cwd, ...options })
       const projection = new Projection(manager, {
         shape: this.#shape,
-        onWarning: (warning) => this.#tell(warning, warning.replace(/^pi-context-manager: /, '')),
+        onWarning: (warning) => this.#warnings.tell(warning, warning.replace(/^pi-context-manager: /, '')),
         canRecall: () => this.#canRecall,
         shortens,
         ...(model === undefined ? {} : { model }),
@@ -216,7 +217,7 @@ export class HostContext {
       this.#projection = projection
       return { manager, projection }
     } catch (error) {
-      this.#tell('opening', `the agent continues without it: ${sentenceOf(error)}`)
+      this.#warnings.tell('opening', `the agent continues without it: ${sentenceOf(error)}`)
       return undefined
     }
   }
@@ -226,15 +227,6 @@ export class HostContext {
     const context = this.#options.parent
     const parent = context === undefined ? undefined : await context.#open()
     if (parent !== undefined) await adoptNamed(messages.filter(isPrompt), this.#adopted, opened, async () => parent)
-  }
-
-  #tell(what: string, text: string): void {
-    if (this.#told.has(what)) return
-    this.#told.add(what)
-    const { onWarning } = this.#options
-    const warning = `pi-context-manager: ${text}`
-    if (onWarning !== undefined) onWarning(warning)
-    else process.emitWarning(warning, { code: 'CONTEXT_HOST' })
   }
 }
 

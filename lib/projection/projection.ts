@@ -4,15 +4,15 @@
  */
 import type { Assembled, ContextManager, HeldBack, ModelCall, Plan } from '../../index.js'
 import { Driver } from './driver/driver.ts'
-import { ask, checkWidth, incoming, invalid, within } from '../core/index.ts'
+import { ask, checkWidth, incoming, invalid, Warnings, within } from '../core/index.ts'
 import type { Keyed, Moment, Visible } from './driver/port.ts'
 import { CallBoundary } from './boundary.ts'
 import { callOf } from './call.ts'
 import { changedCalls } from './changed.ts'
-import { callsOf, hasSameCalls, Results, withSameCalls } from './results.ts'
+import { callsOf, Results } from './results.ts'
 import { sizeIn } from './ends.ts'
 import type { SizeOf } from './ends.ts'
-import { fingerprint, guarded } from './identity.ts'
+import { guarded } from './identity.ts'
 import { isReplaced, standsFor, withdraw } from './objects.ts'
 import { checkedSession } from './options.ts'
 import type { ProjectedModel, ProjectionOptions } from './options.ts'
@@ -20,15 +20,16 @@ import type { Pass } from './pass.ts'
 import { inPieces } from './pieces.ts'
 import { rulesOf } from '../models/index.ts'
 import { Reasoning } from './reasoning.ts'
+import { isIdOfText } from './recall.ts'
+import { recognize } from './recognize.ts'
 import { recordedMs, recordOf } from './recorded.ts'
-import type { TurnMessage } from './recorded.ts'
 import { sections } from './sections.ts'
 import { isClosed, isHeld } from './shape.ts'
 import type { Shape } from './shape.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import { Table, undisturbed } from './table.ts'
 import { hasList, placeOfNext, placesBehind, Told } from './told.ts'
-import { isOfSameTools, noticeOf, read, renewed, unitsWithin, wordsOf } from './unit.ts'
+import { noticeOf, read, unitsWithin } from './unit.ts'
 import { behindAnswers } from './waiting.ts'
 import type { Part, Unit } from './unit.ts'
 
@@ -36,8 +37,6 @@ export type { ProjectedModel, ProjectionOptions } from './options.ts'
 
 /** The time limit of a call, in milliseconds. */
 const LIMIT_MS = 30_000
-/** The ID of a shortened text of a user or the model. */
-const SAID = /^[0-9a-f]{11}$/
 
 const UNKNOWN_MODEL: ProjectedModel = { contextWindow: 0, input: 0, cacheRead: 0, cacheWrite: 0 }
 
@@ -69,11 +68,12 @@ export class Projection {
   #againMs: number | undefined
   /** Its model. */
   #lastModel: string | undefined
-  readonly #warned = new Set<string>()
+  readonly #warnings: Warnings
 
   constructor(manager: ContextManager, options: ProjectionOptions = {}) {
     this.#manager = checkedSession(manager)
     this.#options = options
+    this.#warnings = new Warnings(options.onWarning, 'CONTEXT_PROJECTION')
     const { shape } = options
     this.#shape = typeof shape === 'string' ? shapeNamed(shape) : shape
     this.#boundary = new CallBoundary(manager)
@@ -138,7 +138,7 @@ export class Projection {
   async permits(name: string): Promise<boolean> {
     const document = await this.#manager.get(name.replace(/@\d+$/, ''))
     // A host may have removed a message from the middle that the record still has.
-    if (document === null && SAID.test(name)) return this.#table.says(name) || hasList(this.#manager, name)
+    if (document === null && isIdOfText(name)) return this.#table.says(name) || hasList(this.#manager, name)
     if (document?.type !== 'toolcall' || this.#allowed.has(document['xt/id'])) return true
     for (const callId of callsOf(document['xt/id'])) {
       if (this.#left.has(callId)) return true
@@ -260,13 +260,8 @@ export class Projection {
 
   #warn(error: unknown): void {
     const { code = '' } = error as { code?: string }
-    if (this.#warned.has(code)) return
-    this.#warned.add(code)
     const why = error instanceof Error ? error.message : String(error)
-    const warning = `pi-context-manager: the messages go out as they were last sent, with the new ones as they are: ${why}${code === '' ? '' : ` (${code})`}`
-    const { onWarning } = this.#options
-    if (onWarning !== undefined) onWarning(warning)
-    else process.emitWarning(warning, { code: 'CONTEXT_PROJECTION' })
+    this.#warnings.tell(code, `the messages go out as they were last sent, with the new ones as they are: ${why}${code === '' ? '' : ` (${code})`}`)
   }
 
   #read(messages: readonly object[], from: number, shape: Shape | undefined, sizeOf?: SizeOf): Promise<Unit[]> {
@@ -309,7 +304,9 @@ export class Projection {
     const isFirst = old.units.length === 0
     const lastMs = isFirst && this.#sentMs === undefined ? await recordedMs(this.#manager) : undefined
     const record = isFirst ? await recordOf(this.#manager) : []
-    const { units, seen, same } = await this.#recognize(pass.messages, pass.shape, record)
+    const { units, seen, same } = await recognize(pass.messages, { old, results: this.#results }, (next, same) =>
+      this.#read(pass.messages, next, pass.shape, sizeIn(old.units, same, record, pass.shape)),
+    )
     if (old.isCarried) for (const callId of old.left()) this.#left.add(callId)
     const isCut = pass.wasCertain && same > 0 && units.slice(same).every((unit) => !seen.has(unit))
     const boundary =
@@ -347,39 +344,6 @@ export class Projection {
     const sent = isFirst ? unitsWithin(known, this.#options.sentMessages ?? Infinity) : same
     if (sent < known.length) pass.sentMessages = visible.slice(0, sent).flat().length
     return { messages, recorded: messages.length }
-  }
-
-  /** Splits the conversation into units, and finds those that the table already has in the host's original wording. */
-  async #recognize(
-    messages: readonly object[],
-    shape: Shape | undefined,
-    record: readonly TurnMessage[],
-  ): Promise<{ units: Unit[]; seen: Map<Unit, number>; same: number }> {
-    const old = this.#table
-    const { units: same, next } = withSameCalls(old.follow(messages), old.units, messages)
-    const seen = new Map<Unit, number>()
-    const units = old.units.slice(0, same).map((unit, index) => {
-      const one = { ...renewed(unit, unit.raw), notices: unit.notices }
-      seen.set(one, index)
-      return one
-    })
-    const places = new Map(old.units.map((unit, index) => [unit, index]))
-    const candidates = await old.byFingerprint(same)
-    const used = new Set<Unit>()
-    this.#results.goOnAfter(old.units.slice(0, same))
-    await inPieces(await this.#read(messages, next, shape, sizeIn(old.units, same, record, shape)), (unit) => {
-      const known = unit.isOurs || candidates.size === 0 ? undefined : candidates.get(fingerprint(wordsOf(unit)))
-      const found = known?.find((one) => !used.has(one) && isOfSameTools(one, unit) && hasSameCalls(one.parts, unit.parts))
-      if (found === undefined) units.push(unit)
-      else {
-        used.add(found)
-        const one = renewed(found, unit.raw)
-        for (const [number, { message }] of one.parts.entries()) this.#results.takeOver(message, (unit.parts[number] as Part).message)
-        seen.set(one, places.get(found) as number)
-        units.push(one)
-      }
-    })
-    return { units, seen, same }
   }
 
   /** Removes from the pool and the active set what the host has reworded or removed. */

@@ -29,6 +29,11 @@ export const RECALL_PARAMETERS = {
   additionalProperties: false,
 }
 
+/** True if an ID is that of a shortened text of the user or the model, and not of an object. */
+export function isIdOfText(id: string): boolean {
+  return /^[0-9a-f]{11}$/.test(id)
+}
+
 /** Answers a call of the tool. If something can't be brought back, the answer is a sentence for the model. */
 export async function recall(manager: ContextManager, input: RecallInput): Promise<string> {
   return (await recallTexts(manager, input)).join('\n\n')
