@@ -93,6 +93,22 @@ interface Charged {
   wasReal: boolean
 }
 
+/** The sums of a branch up to a point. */
+export interface BranchSums {
+  /** The saving on the branch so far, in fresh input tokens. */
+  saved?: number
+  /** The same in dollars, as far as the models' prices were known. */
+  dollars?: number
+  /** The branch's calls for which a plan at a flat rate paid; absent: none. */
+  plan?: PlanTokens
+  /** The branch's last answered call. */
+  last?: Prompts
+  /** The change to that call's prefix since then; absent: none. */
+  prefix?: Prefix
+  /** The summary that the conversation would have without us by now; absent: none. */
+  plain?: PlainSummary
+}
+
 /** The sums of one session's branch. */
 export class SavingLedger {
   /** The saving, in fresh input tokens of the models that were called; negative if it was more expensive. */
@@ -129,21 +145,7 @@ export class SavingLedger {
   }
 
   /** Continues with the sums of a point. {@link SavingLedger.reset} has to follow. */
-  takeOver({
-    saved = 0,
-    dollars = 0,
-    plan,
-    last,
-    prefix = 'kept',
-    plain,
-  }: {
-    saved?: number
-    dollars?: number
-    plan?: PlanTokens
-    last?: Prompts
-    prefix?: Prefix
-    plain?: PlainSummary
-  }): void {
+  takeOver({ saved = 0, dollars = 0, plan, last, prefix = 'kept', plain }: BranchSums): void {
     this.saved = saved
     this.dollars = dollars
     this.plan = plan

@@ -1,8 +1,7 @@
 /** The port between a host and a driver: what is new and visible, points to return to, and tools that bring text back. */
 import type { IncomingMessage, ModelCall, Plan } from '../../../index.js'
 import { UNKNOWN_PRICES } from '../../models/index.ts'
-import type { PlanTokens, Prefix, Prompts } from './ledger.ts'
-import type { PlainSummary } from './plain.ts'
+import type { BranchSums } from './ledger.ts'
 
 /** A new message, under the key by which host and engine know it. */
 export interface Keyed extends IncomingMessage {
@@ -87,7 +86,7 @@ export interface Port<L extends Landmark = Landmark> {
 }
 
 /** A state of the engine, with its switches and sums. */
-export interface Point {
+export interface Point extends BranchSums {
   /** The session that recorded it; for a fork, the parent's. */
   session: string
   /** The transaction after which the session was in this state. */
@@ -98,18 +97,6 @@ export interface Point {
   off?: true
   /** The model had been told how to bring back what has left its request. */
   taught?: true
-  /** The saving on the branch so far, in fresh input tokens. */
-  saved?: number
-  /** The same in dollars, as far as the models' prices were known. */
-  dollars?: number
-  /** The branch's calls for which a plan at a flat rate paid; absent: none. */
-  plan?: PlanTokens
-  /** The branch's last answered call. */
-  last?: Prompts
-  /** The change to that call's prefix since then; absent: none. */
-  prefix?: Prefix
-  /** The summary that the conversation would have without us by now; absent: none. */
-  plain?: PlainSummary
   /** By how many characters results of this turn would be longer without us, by message. */
   born?: Record<string, number>
 }
