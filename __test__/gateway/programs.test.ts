@@ -238,3 +238,31 @@ describe('Gemini CLI', () => {
     expect(found.env['GOOGLE_VERTEX_BASE_URL']).toBe(`http://127.0.0.1:1/T/${expected}`)
   })
 })
+
+describe('settings that can not be read are named in a note, and the start is the one without them', () => {
+  const rows: [command: string, file: string][] = [
+    ['claude -p x', '.claude/settings.json'],
+    ['claude -p x', 'a/b/.claude/settings.local.json'],
+    ['codex exec x', '.codex/config.toml'],
+    ['opencode run x', '.config/opencode/opencode.json'],
+    ['kilo run x', 'a/b/.kilo/kilo.json'],
+    ['gemini -p x', '.gemini/settings.json'],
+    ['cline x', '.cline/data/settings/providers.json'],
+  ]
+  test.each(rows)('%s: a folder in the place of %s', (command, file) => {
+    const plain = launch(command)
+    const found = launch(command, { [`${file}/x`]: '' })
+    const added = found.notes.filter((note) => !plain.notes.includes(note))
+    expect(added).toEqual([expect.stringMatching(new RegExp(`^the settings in .*/${file} were not taken into account: it can't be read \\(EISDIR\\)$`))])
+    expect([found.args, found.env]).toEqual([plain.args, plain.env])
+  })
+
+  test.each(rows.filter(([, file]) => file.endsWith('.json')))('%s: %s is damaged', (command, file) => {
+    const added = launch(command, { [file]: '{"env": ' }).notes.filter((note) => note.includes(file))
+    expect(added).toEqual([expect.stringMatching(/ were not taken into account: it is not JSON$/)])
+  })
+
+  test.each(rows)('%s: an empty file counts as none', (command, file) => {
+    expect(launch(command, { [file]: '' }).notes).toEqual(launch(command).notes)
+  })
+})

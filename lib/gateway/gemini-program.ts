@@ -6,7 +6,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { textOf } from '../core/index.ts'
 import type { Environment, Fields } from '../core/index.ts'
-import { fieldsOf, jsonIn } from './program-settings.ts'
+import { fieldsOf, SettingsFiles } from './program-settings.ts'
 import type { Place, Program } from './program-settings.ts'
 import { SERVER_NAME } from './recall-tool.ts'
 
@@ -24,10 +24,11 @@ export function gemini(args: readonly string[], place: Place): Program {
     upstreams: base === undefined || base === '' ? {} : { gemini: base },
     launch({ url, mcpUrl, secret }, folder) {
       // The system's own settings stay in force.
-      const own = systemSettings(env)
+      const read = new SettingsFiles()
+      const own = read.json(env[SETTINGS] || '/etc/gemini-cli/settings.json')
       const server = { httpUrl: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, trust: true }
       const settings = { ...own, mcpServers: { ...fieldsOf(own['mcpServers']), [SERVER_NAME]: server } }
-      const login = loginOf(own, place)
+      const login = loginOf(own, place, read)
       return {
         args: [...args],
         env: {
@@ -37,10 +38,12 @@ export function gemini(args: readonly string[], place: Place): Program {
           [SETTINGS]: join(folder, 'settings.json'),
         },
         files: { 'settings.json': JSON.stringify(settings) },
-        notes:
-          login === 'none'
+        notes: [
+          ...read.notes,
+          ...(login === 'none'
             ? ['Gemini CLI is not logged in yet. A login with Google goes through the gateway at once; if you enter a key instead, start it again afterwards']
-            : [],
+            : []),
+        ],
       }
     },
   }
@@ -51,20 +54,18 @@ export function gemini(args: readonly string[], place: Place): Program {
  * address of Gemini's API would count as a login itself: a new user who is to log in with Google would not be asked, and
  * the machine's own would not be taken.
  */
-function loginOf(system: Fields, { cwd, env }: Place): 'given' | 'machine' | 'none' {
+function loginOf(system: Fields, { cwd, env }: Place, read: SettingsFiles): 'given' | 'machine' | 'none' {
   const isSet = (name: string): boolean => (env[name] ?? '') !== ''
   // As in the CLI: any other value than this is as none.
   const isTrue = (name: string): boolean => env[name] === 'true'
   const home = env['GEMINI_CLI_HOME'] ?? env['HOME'] ?? homedir()
   const files = [join(cwd, '.gemini', 'settings.json'), join(home, '.gemini', 'settings.json')]
-  const isChosen = [system, ...files.map(jsonIn)].some((settings) => textOf(fieldsOf(fieldsOf(settings['security'])['auth'])['selectedType']) !== '')
+  const isChosen = [system, ...files.map((file) => read.json(file))].some(
+    (settings) => textOf(fieldsOf(fieldsOf(settings['security'])['auth'])['selectedType']) !== '',
+  )
   const isGiven = ['GEMINI_API_KEY', 'GOOGLE_GEMINI_BASE_URL'].some(isSet) || ['GOOGLE_GENAI_USE_GCA', 'GOOGLE_GENAI_USE_VERTEXAI'].some(isTrue)
   if (isChosen || isGiven) return 'given'
   return ['CLOUD_SHELL', 'GEMINI_CLI_USE_COMPUTE_ADC'].some(isTrue) ? 'machine' : 'none'
-}
-
-function systemSettings(env: Environment): Fields {
-  return jsonIn(env[SETTINGS] || '/etc/gemini-cli/settings.json')
 }
 
 /** The address of Vertex that the CLI would take by itself: a key has no place, and two regions have addresses of their own. */

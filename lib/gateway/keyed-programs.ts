@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { textOf } from '../core/index.ts'
 import type { Environment, Fields } from '../core/index.ts'
 import { SERVER_NAME } from './recall-tool.ts'
-import { fieldsOf, jsonIn } from './program-settings.ts'
+import { fieldsOf, SettingsFiles } from './program-settings.ts'
 import type { Place, Program } from './program-settings.ts'
 
 /** Commands of the Copilot CLI that start no conversation. */
@@ -86,7 +86,8 @@ export function cline(args: readonly string[], { env }: Place): Program {
     env['CLINE_PROVIDER_SETTINGS_PATH'] || join(settings, 'providers.json'),
     env['CLINE_MCP_SETTINGS_PATH'] || join(settings, 'cline_mcp_settings.json'),
   ]
-  const file = jsonIn(providerFile)
+  const files = new SettingsFiles()
+  const file = files.json(providerFile)
   const providers = fieldsOf(file['providers'])
   const used = valueOf(args, ['-P', '--provider']) ?? textOf(file['lastUsedProvider'])
   const isLed = (name: string): boolean => baseOf(name, providers[name]) !== undefined
@@ -98,12 +99,12 @@ export function cline(args: readonly string[], { env }: Place): Program {
         const notes = [
           `Cline sends the requests of its provider "${used === '' ? 'cline' : used}" past the gateway, and nothing changes in them; they go through it with a key of your own for a provider that has a base URL, or for Anthropic or OpenAI ("cline auth")`,
         ]
-        return { args: [...args], env: {}, files: {}, notes }
+        return { args: [...args], env: {}, files: {}, notes: [...files.notes, ...notes] }
       }
       const led = Object.fromEntries(
         Object.entries(providers).map(([name, entry]) => [name, isLed(name) ? withBase(entry, `${url}${baseOf(name, entry)}`) : entry]),
       )
-      const own = jsonIn(serverFile)
+      const own = files.json(serverFile)
       const transport = { type: 'streamableHttp', url: mcpUrl, headers: { Authorization: `Bearer ${secret}` } }
       return {
         args: [...args],
@@ -116,7 +117,7 @@ export function cline(args: readonly string[], { env }: Place): Program {
           'providers.json': JSON.stringify({ ...file, providers: led }),
           'mcp.json': JSON.stringify({ ...own, mcpServers: { ...fieldsOf(own['mcpServers']), [SERVER_NAME]: { transport } } }),
         },
-        notes: ['what you change in the providers and MCP servers of Cline during this run is not kept'],
+        notes: [...files.notes, 'what you change in the providers and MCP servers of Cline during this run is not kept'],
       }
     },
   }

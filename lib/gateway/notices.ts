@@ -13,9 +13,9 @@ interface PlacedNotice {
  * projection places its own ones.
  */
 export class PlacedNotices {
-  /** What stays in its place: of an earlier process, of a session that was left, or brought back by a user. */
+  /** Notices that stay in their places: of an earlier process, of a session that was left, or brought back by a user. */
   #old: readonly PlacedNotice[] = []
-  /** What the projection of this process has placed, by its place. */
+  /** Notices that the projection of this process has placed. */
   #new: readonly PlacedNotice[] = []
   /** Messages that the next request takes along. */
   #waiting: object[] = []

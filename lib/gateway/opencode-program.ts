@@ -2,7 +2,7 @@
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { SERVER_NAME } from './recall-tool.ts'
-import { fieldsOf, jsonIn, parsed } from './program-settings.ts'
+import { fieldsOf, parsed, SettingsFiles } from './program-settings.ts'
 import type { Place, Program } from './program-settings.ts'
 
 /** A program of this family: its host, the names of its files, and the beginning of its variables. */
@@ -34,7 +34,8 @@ export function kilo(args: readonly string[], place: Place): Program {
 function started(kind: Kind, args: readonly string[], place: Place): Program {
   const content = `${kind.variables}_CONFIG_CONTENT`
   const given = parsed(place.env[content] ?? '{}')
-  const bases = new Map([...filesOf(kind, place).map((file) => jsonIn(file)), given].flatMap((config) => basesIn(config)))
+  const files = new SettingsFiles()
+  const bases = new Map([...filesOf(kind, place).map((file) => files.json(file)), given].flatMap((config) => basesIn(config)))
   return {
     host: kind.host,
     upstreams: {},
@@ -48,7 +49,7 @@ function started(kind: Kind, args: readonly string[], place: Place): Program {
       const provider = Object.fromEntries([...known, ...named].map(([name, baseURL]) => [name, withBase(fieldsOf(own[name]), baseURL)]))
       const mcp = { [SERVER_NAME]: { type: 'remote', url: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, oauth: false, enabled: true } }
       const config = { ...given, provider: { ...own, ...provider }, mcp: { ...fieldsOf(given['mcp']), ...mcp } }
-      return { args: [...args], env: { [content]: JSON.stringify(config) }, files: {}, notes: [] }
+      return { args: [...args], env: { [content]: JSON.stringify(config) }, files: {}, notes: files.notes }
     },
   }
 }
@@ -62,7 +63,7 @@ function filesOf({ host, files, folders, variables }: Kind, { cwd, env }: Place)
     if (dirname(at) === at) break
   }
   const below = (folder: string): string[] => files.map((name) => join(folder, name))
-  const own = [join(home, 'config.json'), ...below(home), env[`${variables}_CONFIG`] ?? '']
+  const own = [join(home, 'config.json'), ...below(home), env[`${variables}_CONFIG`] ?? ''].filter((file) => file !== '')
   const named = env[`${variables}_CONFIG_DIR`]
   return [
     ...own,

@@ -39,12 +39,39 @@ export interface Place {
 /** The variable in which a program finds the gateway's secret. */
 export const SECRET = 'PI_CONTEXT_SECRET'
 
-/** The fields of a JSON file, with comments or without; none if it is missing or damaged. */
-export function jsonIn(file: string): Fields {
-  try {
-    return parsed(withoutComments(readFileSync(file, 'utf8')))
-  } catch {
-    return {}
+/** Reads the settings files of one program. Missing files are empty; a note names each that can't be read. */
+export class SettingsFiles {
+  readonly #notes = new Map<string, string>()
+
+  /** Sentences for the user, one for each file that was taken as empty although it is there. */
+  get notes(): string[] {
+    return [...this.#notes.values()]
+  }
+
+  /** The text of a file. */
+  text(file: string): string {
+    try {
+      return readFileSync(file, 'utf8')
+    } catch (error) {
+      const { code = '' } = error as NodeJS.ErrnoException
+      if (code !== 'ENOENT' && code !== 'ENOTDIR') this.#skip(file, `it can't be read (${code})`)
+      return ''
+    }
+  }
+
+  /** The fields of a JSON file, with comments or without. */
+  json(file: string): Fields {
+    const text = withoutComments(this.text(file))
+    try {
+      return text.trim() === '' ? {} : fieldsOf(JSON.parse(text))
+    } catch {
+      this.#skip(file, 'it is not JSON')
+      return {}
+    }
+  }
+
+  #skip(file: string, why: string): void {
+    this.#notes.set(file, `the settings in ${file} were not taken into account: ${why}`)
   }
 }
 

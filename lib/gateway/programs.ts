@@ -2,7 +2,6 @@
  * How the known agents are told where their provider is, and given the tools of the gateway: by variables, arguments and
  * temporary files, never in the user's own configuration.
  */
-import { existsSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
 import { hostNamed, textOf } from '../core/index.ts'
@@ -10,7 +9,7 @@ import type { Environment, HostName } from '../core/index.ts'
 import { gemini } from './gemini-program.ts'
 import { cline, copilot, kimi } from './keyed-programs.ts'
 import { kilo, opencode } from './opencode-program.ts'
-import { fieldsOf, jsonIn, SECRET, tomlText } from './program-settings.ts'
+import { fieldsOf, SECRET, SettingsFiles, tomlText } from './program-settings.ts'
 import type { Addresses, Launch, Place, Program } from './program-settings.ts'
 import { SERVER_NAME } from './recall-tool.ts'
 
@@ -126,7 +125,8 @@ function isAnthropic(address: string | undefined): boolean {
 function claude(args: readonly string[], { cwd, env }: Place): Program {
   const home = env['CLAUDE_CONFIG_DIR'] ?? join(env['HOME'] ?? homedir(), '.claude')
   const files = [join(home, 'settings.json'), join(cwd, '.claude', 'settings.json'), join(cwd, '.claude', 'settings.local.json')]
-  const envs = files.map((file) => fieldsOf(jsonIn(file)['env']))
+  const read = new SettingsFiles()
+  const envs = files.map((file) => fieldsOf(read.json(file)['env']))
   const settled = (name: string): string => textOf(envs.map((own) => own[name]).findLast((one) => one !== undefined))
   const isSet = (name: string): boolean => ['1', 'true', 'yes', 'on'].includes((settled(name) || (env[name] ?? '')).trim().toLowerCase())
   const anthropic = settled('ANTHROPIC_BASE_URL') || env['ANTHROPIC_BASE_URL']
@@ -151,14 +151,15 @@ function claude(args: readonly string[], { cwd, env }: Place): Program {
         : []
       const past =
         cloud === undefined ? [] : [`${cloud} is set: Claude Code sends its requests straight to that cloud, past the gateway, and nothing changes in them`]
-      return { args: [...own, ...args], env: set, files: { 'mcp.json': JSON.stringify(config) }, notes: [...unstable, ...past] }
+      return { args: [...own, ...args], env: set, files: { 'mcp.json': JSON.stringify(config) }, notes: [...read.notes, ...unstable, ...past] }
     },
   }
 }
 
 function codex(args: readonly string[], { env }: Place): Program {
   const file = join(env['CODEX_HOME'] ?? join(env['HOME'] ?? homedir(), '.codex'), 'config.toml')
-  const toml = existsSync(file) ? readFileSync(file, 'utf8') : ''
+  const read = new SettingsFiles()
+  const toml = read.text(file)
   const provider = tomlText(toml, '', 'model_provider')
   const custom = provider === undefined || provider === 'openai' ? undefined : tomlText(toml, `model_providers.${provider}`, 'base_url')
   const openai = tomlText(toml, '', 'openai_base_url') ?? env['OPENAI_BASE_URL']
@@ -169,7 +170,7 @@ function codex(args: readonly string[], { env }: Place): Program {
       const base = custom === undefined ? ['openai_base_url', `${url}/openai`] : [`model_providers.${provider}.base_url`, `${url}/${custom}`]
       const pairs = [base, [`mcp_servers.${SERVER_NAME}.url`, mcpUrl], [`mcp_servers.${SERVER_NAME}.bearer_token_env_var`, SECRET]]
       const own = pairs.flatMap(([name, value]) => ['-c', `${name}=${JSON.stringify(value)}`])
-      return { args: [...own, ...args], env: { [SECRET]: secret }, files: {}, notes: [] }
+      return { args: [...own, ...args], env: { [SECRET]: secret }, files: {}, notes: read.notes }
     },
   }
 }
