@@ -76,7 +76,7 @@ test('figures are means over answers, and the interval is one over sessions', ()
     { run: 'b', lines: [line(5, 0)], costs },
   ]
   const figures = figuresOf('rule', runs, { read: 0.1, write: 1.25 })
-  expect(figures).toMatchObject({ runs: 2, answers: 3, prompt: 0.5, median: 2, hiddenShare: 0.5 })
+  expect(figures).toMatchObject({ runs: 2, answers: 3, prompt: 0.5, full: 20, tokens: 10, median: 2, hiddenShare: 0.5 })
   expect(figures?.nats.value).toBeCloseTo(4)
   expect(figures?.nats.low).toBeCloseTo(0)
   expect(figures?.nats.high).toBeCloseTo(6)

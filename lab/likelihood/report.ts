@@ -95,7 +95,9 @@ function table(runs: readonly RunLines[]): string {
       'answers',
       'prompt',
       'cost',
-      'nats per answer (90 %)',
+      'tokens of an answer',
+      'nats after the full request',
+      'more nats (90 %)',
       'thinking',
       'text',
       'calls',
@@ -116,6 +118,8 @@ function rowOf(one: ArmFigures): string[] {
     String(one.answers),
     one.prompt.toFixed(2),
     one.cost.toFixed(2),
+    one.tokens.toFixed(0),
+    one.full.toFixed(1),
     `${signed(value)} (${signed(low)} to ${signed(high)})`,
     signed(one.parts.thinking),
     signed(one.parts.text),
@@ -138,8 +142,8 @@ function together(runs: readonly RunLines[]): string[] {
   const rows = names.flatMap((name) => figuresOf(name, common, RATIOS) ?? [])
   if (rows.length === 0) return []
   const table = tableOf(
-    ['arm', 'runs', 'answers', 'prompt', 'nats per answer (90 %)'],
-    rows.map((one) => rowOf(one).filter((_, index) => [0, 1, 2, 3, 5].includes(index))),
+    ['arm', 'runs', 'answers', 'prompt', 'more nats (90 %)'],
+    rows.map((one) => rowOf(one).filter((_, index) => [0, 1, 2, 3, 7].includes(index))),
   )
   return [`On the answers that these arms share:\n\n${table}`]
 }

@@ -28,6 +28,9 @@ export interface ArmFigures {
   prompt: number
   /** The cost of all requests of these sessions over that of the full ones. */
   cost: number
+  /** Nats of an answer after the full request, and its tokens. */
+  full: number
+  tokens: number
   /** More nats for an answer than after the full request; likewise for the parts. */
   nats: Interval
   parts: Record<Part, number>
@@ -64,6 +67,8 @@ export function figuresOf(arm: string, all: readonly RunLines[], ratios: Ratios)
     answers: lines.length,
     prompt: total(lines.map((line) => line.prompt)) / total(lines.map((line) => line.full)),
     cost: total(runs.map(({ costs }) => cost(costs[arm], ratios))) / total(runs.map(({ costs }) => cost(costs['full'], ratios))),
+    full: total(lines.map(({ fullParts = {} }) => total(Object.values(fullParts).map(natsOf)))) / lines.length,
+    tokens: total(lines.map(({ parts }) => total(Object.values(parts).map(({ tokens }) => tokens)))) / lines.length,
     nats: bootstrap(perRun),
     parts: { thinking: part('thinking'), text: part('text'), calls: part('calls') },
     hiddenShare: hidden / total(changes),
