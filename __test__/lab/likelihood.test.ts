@@ -24,6 +24,13 @@ describe('names and quotes that only hidden text has', () => {
     ['words that the request still has', 'the function parse_duration', full.slice(0, 30), []],
     ['words that no request has', 'a new idea: frobnicate', 'the function', []],
     ['short words', 'of 12', 'the function', []],
+    ['a word that any text could have', 'I return a value', 'the function', []],
+    [
+      'a name behind an escaped line break',
+      String.raw`{"command":"cat\nparse_duration\nutils/dates.py"}`,
+      'the function',
+      ['parse_duration', 'utils/dates.py'],
+    ],
   ]
   test.each(rows)('%s', (_, answer, sent, found) => {
     expect(onlyHidden(answer, full, sent).map(({ from, to }) => answer.slice(from, to))).toEqual(found)

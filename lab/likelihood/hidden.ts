@@ -9,9 +9,12 @@ export interface Range {
   to: number
 }
 
-/** A name: an identifier, a path or a number of at least four characters. */
-const NAME = /[A-Za-z0-9_](?:[\w./:-]*[A-Za-z0-9_])?/g
+/** A word of at least four characters. In a call's JSON, a letter behind a backslash is not part of it. */
+const WORD = /(?<=\\[a-z]|^|[^\w./:\\-])[\w./:-]*\w/g
 const SHORTEST_NAME = 4
+
+/** A word is a name if it is an identifier, a path or a number: with one of these inside, or with a capital behind a small letter. */
+const IS_NAME = /[\d_./:]|[a-z][A-Z]/
 
 /** The shortest line that counts as a quote, in UTF-16 units without the white space at its ends. */
 const SHORTEST_QUOTE = 20
@@ -28,9 +31,9 @@ export function onlyHidden(answer: string, full: string, sent: string): Range[] 
       ranges.push({ from, to: from + quote.length })
       continue
     }
-    for (const name of line[0].matchAll(NAME)) {
-      const at = line.index + name.index
-      if (name[0].length >= SHORTEST_NAME && isHidden(name[0])) ranges.push({ from: at, to: at + name[0].length })
+    for (const { 0: word, index } of line[0].matchAll(WORD)) {
+      const at = line.index + index
+      if (word.length >= SHORTEST_NAME && IS_NAME.test(word) && isHidden(word)) ranges.push({ from: at, to: at + word.length })
     }
   }
   return ranges

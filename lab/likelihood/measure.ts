@@ -78,7 +78,7 @@ export async function measure(model: Model, task: Task): Promise<void> {
       const plain = known.get(index)
       if (isFull) {
         known.set(index, nats)
-        add(task.file, { ...line, parts, nats: [...nats].map((value) => Number(value.toFixed(3))) })
+        add(task.file, { ...line, parts, nats: shortened(nats) })
       } else if (plain !== undefined) {
         const text = one.pieces.map((piece) => piece.text).join('')
         const ranges = onlyHidden(text, whole.request, one.request)
@@ -88,14 +88,14 @@ export async function measure(model: Model, task: Task): Promise<void> {
           ranges,
         )
         const hidden = { tokens: inside.length, nats: sum(inside.map((at) => nats[at] ?? 0)), fullNats: sum(inside.map((at) => plain[at] ?? 0)) }
-        add(task.file, { ...line, parts, fullParts: sums(answer, plain), hidden })
+        add(task.file, { ...line, parts, fullParts: sums(answer, plain), hidden, nats: shortened(nats) })
       }
       task.progress(arm.name, index)
     }
   }
 }
 
-/** A line as it is kept until the table is made: the full arm has the nats of each token. */
+/** A line as it is kept until the table is made: with the nats of each token. */
 type Kept = Line & { nats?: number[] }
 
 function add(file: string, line: Kept): void {
@@ -143,6 +143,10 @@ function within(pieces: readonly Buffer[], text: string, ranges: readonly Range[
     at = end
   }
   return inside
+}
+
+function shortened(nats: Float32Array): number[] {
+  return [...nats].map(rounded)
 }
 
 function sum(values: readonly number[]): number {
