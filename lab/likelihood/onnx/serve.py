@@ -4,6 +4,7 @@ In: `{"prompt": [token, ...], "answer": [token, ...]}`. Out: `{"nats": [...], "d
 """
 
 import json
+import os
 import sys
 
 import numpy as np
@@ -11,6 +12,8 @@ import onnxruntime
 
 # Tokens that are decoded at once. Scores of one layer take heads * BATCH * context * 4 bytes.
 BATCH = 128
+
+PARENT = os.getppid()
 
 
 class Model:
@@ -35,6 +38,8 @@ class Model:
             kept += 1
         first, nats = len(prompt) - 1, []
         for begin in range(kept, len(tokens), BATCH):
+            if os.getppid() != PARENT:
+                raise SystemExit("the process that asked has ended")
             end = min(begin + BATCH, len(tokens))
             rows = np.arange(max(begin, first), min(end, len(tokens) - 1)) - begin
             # One row at least: the graph has no product with none.
