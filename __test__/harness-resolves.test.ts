@@ -8,30 +8,12 @@ import { Projection } from '../lib/projection/harness.ts'
 import { ContextManager } from '../lib/index.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { FILESYSTEM, folder, sqlite } from './core/setup.ts'
-import { shapes, written } from './hosts/conversation.ts'
+import { longCall, NAMED, shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
 
 afterEach(cleanUp)
 
 const MODEL = { name: 'm', contextWindow: 60_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
-
-const long = (name: string, lines: number): string =>
-  Array.from({ length: lines }, (_, n) => `${name} line ${n} of a text that is long enough to matter`).join('\n')
-
-/** The call of a number: its arguments have one long text at the top and one further down, and both collapse. */
-const call = (n: number): Step => ({
-  calls: [
-    {
-      id: `call_${n}`,
-      name: 'write',
-      args: { path: `/nowhere/${n}.txt`, content: long(`content ${n}`, 30), edits: [{ newText: long(`deep ${n}`, 12) }] },
-      output: `wrote ${n}\n${long(`n${n}`, 50)}`,
-    },
-  ],
-})
-
-/** The IDs of references, lines and marks in a body. */
-const NAMED = /(?:\[collapsed #|(?<![\w])id=)([0-9a-f]{8,})/g
 
 test.each(shapes)('%s', async (shape) => {
   const [cwd, store] = [folder(), sqlite()]
@@ -64,7 +46,7 @@ test.each(shapes)('%s', async (shape) => {
       steps.push(...(n === 0 ? [] : [{ text: `answer ${n}`, calls: [] }]), { user: `prompt ${n}` })
       await send(first, steps)
     }
-    steps.push(call(n))
+    steps.push(longCall(n))
     await send(first, steps)
   }
   expect(named).toBeGreaterThan(0)

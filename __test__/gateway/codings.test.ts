@@ -1,7 +1,6 @@
 /** Answers in every content coding: the bill is read, a refusal is heard, and unreadable answers are reported and counted. */
 import { createServer, request as httpRequest } from 'node:http'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import * as zlib from 'node:zlib'
@@ -12,7 +11,7 @@ import { folder } from '../core/setup.ts'
 import { cli } from '../replay/support.ts'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
-import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, long, upstream } from './support.ts'
+import { AnthropicLoop, ask, billedIn, gatewayTo, JSON_TYPE, long, upstream } from './support.ts'
 import { some } from '../rows.ts'
 
 afterEach(cleanUp)
@@ -96,10 +95,7 @@ async function answering(header: string | string[] | undefined, ...answers: Code
   const send = () => ask(`${gateway.url}/v1/messages`, { headers: { ...JSON_TYPE, 'x-claude-code-session-id': 's' }, body: BODY })
   const bills = async (): Promise<any[]> => {
     await gateway.close()
-    return readFileSync(billsPath, 'utf8')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line))
+    return billedIn(billsPath)
   }
   return { send, bills, warnings, store }
 }

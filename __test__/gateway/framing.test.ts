@@ -12,7 +12,7 @@ import { framingOf } from '../../lib/gateway/headers.ts'
 import { Upstream } from '../../lib/gateway/upstream.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
-import { ask, gatewayTo, JSON_TYPE, upstream } from './support.ts'
+import { ask, billedIn, gatewayTo, JSON_TYPE, upstream } from './support.ts'
 import type { Got } from './support.ts'
 
 afterEach(cleanUp)
@@ -241,10 +241,7 @@ describe('a connection that is kept', () => {
       }).catch(() => 'broken' as const)
     const bills = async (): Promise<any[]> => {
       await gateway.close()
-      return readFileSync(billsPath, 'utf8')
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line))
+      return billedIn(billsPath)
     }
     return { gateway, requests, send, bills }
   }

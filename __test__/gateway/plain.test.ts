@@ -2,12 +2,10 @@
  * The savings that the gateway reports are the bill of the same agent without it, with that agent's own compactions, less its own
  * bill.
  */
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { summaryOf } from '../../lib/cli/gateway-summary.ts'
 import { billsFile } from '../../lib/gateway/bills.ts'
-import type { BilledCall } from '../../lib/gateway/bills.ts'
 import { senderOf } from '../../lib/gateway/identity.ts'
 import { draw } from '../../lib/gateway/page/draw.ts'
 import { inputCost, plainCost, summaryCost } from '../../lib/gateway/saving.ts'
@@ -23,7 +21,7 @@ import { startModelServer } from '../../rig/model-server.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
 import { random } from '../../rig/random.ts'
 import { lastOf } from '../../rig/request.ts'
-import { ask, gatewayTo, long } from './support.ts'
+import { ask, billedIn, gatewayTo, long } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -165,10 +163,7 @@ test.each<[string, Agent, number | undefined]>([
   })
   const plain = await run(agent, control, 15, async () => control.url)
   await gateway.close()
-  const calls = readFileSync(billsPath, 'utf8')
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line) as BilledCall)
+  const calls = billedIn(billsPath)
   const claimed = calls.reduce(
     (sum, { billed, plain, summary, model }) =>
       sum + plainCost(plain!, billed!, model) + (summary === undefined ? 0 : summaryCost(summary, model)) - inputCost(billed!, model),

@@ -5,30 +5,15 @@
 import { afterEach, expect, test } from 'vitest'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
-import { written } from '../hosts/conversation.ts'
+import { longCall, NAMED, written } from '../hosts/conversation.ts'
 import type { Step } from '../hosts/conversation.ts'
 import { WIRES } from './wires.ts'
-import { ask, gatewayTo, JSON_TYPE, lasting, long, upstream } from './support.ts'
+import { ask, gatewayTo, JSON_TYPE, lasting, upstream } from './support.ts'
 
 afterEach(cleanUp)
 
 /** Long enough for a busy machine: a request that could not wait goes out in another form. */
 const LIMIT_MS = 120_000
-
-/** The call of a number: its arguments have one long text at the top and one further down, and both collapse. */
-const call = (n: number): Step => ({
-  calls: [
-    {
-      id: `call_${n}`,
-      name: 'write',
-      args: { path: `/nowhere/${n}.txt`, content: long(`content ${n}`, 30), edits: [{ newText: long(`deep ${n}`, 12) }] },
-      output: `wrote ${n}\n${long(`n${n}`, 50)}`,
-    },
-  ],
-})
-
-/** The IDs of references, lines and marks in a body. */
-const NAMED = /(?:\[collapsed #|(?<![\w])id=)([0-9a-f]{8,})/g
 
 class Host {
   readonly #format: keyof typeof WIRES
@@ -94,7 +79,7 @@ test.each(Object.keys(WIRES) as (keyof typeof WIRES)[])('%s', async (format) => 
       steps.push(...(n === 0 ? [] : [{ text: `answer ${n}`, calls: [] }]), { user: `prompt ${n}` })
       await host.send('first', steps)
     }
-    steps.push(call(n))
+    steps.push(longCall(n))
     await host.send('first', steps)
   }
   expect(host.named).toBeGreaterThan(0)

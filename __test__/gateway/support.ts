@@ -2,12 +2,14 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer, request as httpRequest } from 'node:http'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startGateway } from '../../lib/gateway/gateway.ts'
+import type { BilledCall } from '../../lib/gateway/bills.ts'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import type { GatewayOptions } from '../../lib/gateway/options.ts'
 import type { StoreOptions } from '../../index.js'
@@ -221,6 +223,12 @@ export class AnthropicLoop {
 function marked(message: any): any {
   const blocks = typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : message.content
   return { ...message, content: [...blocks.slice(0, -1), { ...blocks.at(-1), cache_control: { type: 'ephemeral' } }] }
+}
+
+/** The calls in a file of bills, once its gateway is closed. */
+export function billedIn(path: string): BilledCall[] {
+  const lines = readFileSync(path, 'utf8').trim().split('\n')
+  return lines.map((line) => JSON.parse(line) as BilledCall)
 }
 
 /** An output that is worth collapsing. Line n of it begins with its name. */

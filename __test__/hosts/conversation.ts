@@ -206,6 +206,25 @@ export const written: Record<ShapeName, (step: Step, at: number) => object[]> = 
 /** The names of all shapes. */
 export const shapes = Object.keys(written) as ShapeName[]
 
+/** A call of a number with much to collapse: its output, one long argument at the top, and one further down. */
+export function longCall(n: number): Step {
+  const long = (name: string, lines: number): string =>
+    Array.from({ length: lines }, (_, at) => `${name} line ${at} of a text that is long enough to matter`).join('\n')
+  return {
+    calls: [
+      {
+        id: `call_${n}`,
+        name: 'write',
+        args: { path: `/nowhere/${n}.txt`, content: long(`content ${n}`, 30), edits: [{ newText: long(`deep ${n}`, 12) }] },
+        output: `wrote ${n}\n${long(`n${n}`, 50)}`,
+      },
+    ],
+  }
+}
+
+/** The IDs of references, lines and marks in a body. */
+export const NAMED = /(?:\[collapsed #|(?<![\w])id=)([0-9a-f]{8,})/g
+
 /**
  * Returns the shown parts of each call in a request: the text of its result and its arguments, by the call's ID; the same in every
  * shape.

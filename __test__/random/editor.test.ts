@@ -5,11 +5,11 @@ import { folder, sqlite } from '../core/setup.ts'
 import { lasting } from '../gateway/support.ts'
 import { shapes } from '../hosts/conversation.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
-import { events } from './host.ts'
+import { events, GATEWAY } from './host.ts'
 import type { Event } from './host.ts'
 import { LIBRARY, runLibrary } from './library.ts'
 import type { Found } from './faults.ts'
-import { formats, GATEWAY, runGateway } from './through.ts'
+import { formats, runGateway } from './through.ts'
 
 afterEach(cleanUp)
 

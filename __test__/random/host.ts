@@ -16,6 +16,24 @@ export type Event =
   | { do: 'remove' | 'swap' | 'back' | 'compact'; at: number }
   | { do: 'wait' | 'retry' | 'restart' | 'fork' | 'aside' }
 
+/** The events that a host behind the gateway has. */
+export const GATEWAY: ReadonlySet<Event['do']> = new Set([
+  'prompt',
+  'calls',
+  'answer',
+  'insert',
+  'change',
+  'remove',
+  'swap',
+  'back',
+  'compact',
+  'wait',
+  'retry',
+  'restart',
+  'fork',
+  'aside',
+])
+
 /** Names of arguments that mean something to JavaScript. */
 const ODD = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf']
 

@@ -7,29 +7,15 @@ import { FILESYSTEM } from '../core/setup.ts'
 import { written } from '../hosts/conversation.ts'
 import { firstFault } from './faults.ts'
 import type { Found } from './faults.ts'
-import type { Host } from './host.ts'
-import type { Event } from './host.ts'
+import { GATEWAY } from './host.ts'
+import type { Event, Host } from './host.ts'
 import { fault } from './oracle.ts'
 import type { Recalled } from './oracle.ts'
 
 const MODEL = { name: 'm', contextWindow: 60_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 
-/** The events that a host on the library has. */
-export const LIBRARY: ReadonlySet<Event['do']> = new Set([
-  'prompt',
-  'calls',
-  'answer',
-  'insert',
-  'change',
-  'remove',
-  'swap',
-  'back',
-  'compact',
-  'wait',
-  'retry',
-  'restart',
-  'fork',
-])
+/** The events that a host on the library has: all but questions on the side, which only a gateway can tell. */
+export const LIBRARY: ReadonlySet<Event['do']> = new Set([...GATEWAY].filter((event) => event !== 'aside'))
 
 /**
  * Runs events. Returns the first fault. `store`: where the sessions are kept; a session in memory does not start anew. `recalls`: the

@@ -5,9 +5,9 @@
 import { afterEach, expect, test } from 'vitest'
 import { lasting } from '../gateway/support.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
-import { events, Host } from './host.ts'
+import { events, GATEWAY, Host } from './host.ts'
 import type { Event } from './host.ts'
-import { formats, GATEWAY, World } from './through.ts'
+import { formats, World } from './through.ts'
 import { some } from '../rows.ts'
 
 afterEach(cleanUp)

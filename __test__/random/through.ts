@@ -10,30 +10,11 @@ import type { Gateway } from '../../lib/gateway/gateway.ts'
 import type { StoreOptions } from '../../index.js'
 import { folder } from '../core/setup.ts'
 import { deadline } from '../../rig/cleanup.ts'
-import type { Host } from './host.ts'
-import type { Event } from './host.ts'
+import type { Event, Host } from './host.ts'
 import { fault } from './oracle.ts'
 import type { Recalled } from './oracle.ts'
 import { firstFault } from './faults.ts'
 import type { Found } from './faults.ts'
-
-/** The events that a host behind the gateway has. */
-export const GATEWAY: ReadonlySet<Event['do']> = new Set([
-  'prompt',
-  'calls',
-  'answer',
-  'insert',
-  'change',
-  'remove',
-  'swap',
-  'back',
-  'compact',
-  'wait',
-  'retry',
-  'restart',
-  'fork',
-  'aside',
-])
 
 /** Number of events between two checks that restore the text of a request's IDs. */
 const RECALLS = 5
