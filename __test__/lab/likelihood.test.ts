@@ -10,7 +10,7 @@ import { Llama } from '../../lab/likelihood/llama.ts'
 import { measure } from '../../lab/likelihood/measure.ts'
 import type { Line } from '../../lab/likelihood/measure.ts'
 import { Onnx } from '../../lab/likelihood/onnx.ts'
-import { bootstrap, changeOf, figuresOf, merged, reachOf } from '../../lab/likelihood/table.ts'
+import { bootstrap, changeOf, figuresOf, merged, meterOf, reachOf } from '../../lab/likelihood/table.ts'
 
 const CACHE = process.env['CONTEXT_LIKELIHOOD'] ?? join(homedir(), '.cache/pi-context-manager-lab')
 const MODEL = join(CACHE, 'qwen2.5-coder-0.5b.gguf')
@@ -93,6 +93,15 @@ test('figures are means over answers, and the interval is one over sessions', ()
   expect(changeOf(line(1, 3))).toBeCloseTo(3)
   expect(bootstrap([{ sum: 5, count: 1 }])).toEqual({ value: 5, low: 5, high: 5 })
   expect(reachOf('rule', runs)).toEqual({ sessions: 2, rolled: 2, answers: 14, changed: 10 })
+  const missed = { ...costs, rule: { ...costs.rule, missed: { 1: { strong: 2, harms: 1 } } } }
+  const metered = meterOf('rule', [{ ...runs[0]!, costs: missed }, runs[1]!])
+  expect(metered.kinds).toEqual({
+    'probable harm': { answers: 1, nats: 10, share: 10 / 12 },
+    'other missed uses': { answers: 0, nats: 0, share: 0 },
+    none: { answers: 2, nats: 1, share: 2 / 12 },
+  })
+  // Ranks 3, 2, 1 beside 3, 1.5, 1.5.
+  expect(metered.correlation).toBeCloseTo(Math.sqrt(3) / 2)
   // Measured again: the new lines of an answer replace the old ones, and everything else stays.
   const again = merged(runs, [{ run: 'a', lines: [line(2, 7), line(3, 1)], costs: { rule: costs.rule } }])
   expect(again.map(({ lines }) => lines.map((one) => [one.answer, changeOf(one)]))).toEqual([

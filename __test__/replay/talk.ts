@@ -1,4 +1,5 @@
 /** Hand-made conversations, and the uses of what a policy hides of them. */
+import { expect } from 'vitest'
 import { blocksOf, Calls, textBlock } from '../../lib/recordings/blocks.ts'
 import type { ReplayBlock } from '../../lib/recordings/blocks.ts'
 import { Reader } from '../../lib/replay/missed/answer.ts'
@@ -49,14 +50,20 @@ export type Hides = (key: string, block: ReplayBlock, call: number) => boolean
 
 export const outputs: Hides = (key) => key.startsWith('r')
 
-/** Missed uses of a policy that hides some blocks. */
+/** Missed uses of a policy that hides some blocks. Those that are told one by one must be the strong ones that are counted. */
 export function missed(steps: Iterable<Step>, hides: Hides, phrases?: OwnPhrases): MissedUses {
   const all = [...steps]
   const vocabulary = new Vocabulary()
   const reader = new Reader(vocabulary, CWD)
   for (const { message } of entriesOf(all)) if (isCall(message)) reader.learn(message)
   const calls = new Calls()
-  const meter = new Meter({ cwd: CWD, unitsPerToken: 3, vocabulary, phrases, calls })
+  const told: boolean[] = []
+  const onMissed = (_: string, answer: object, harms: boolean): void => {
+    expect(answered).toContain(answer)
+    told.push(harms)
+  }
+  const answered: object[] = []
+  const meter = new Meter({ cwd: CWD, unitsPerToken: 3, vocabulary, phrases, onMissed, calls })
   let shown: { entry: RecordedEntry; blocks: ReplayBlock[] }[] = []
   let call = 0
   for (const step of all) {
@@ -72,6 +79,7 @@ export function missed(steps: Iterable<Step>, hides: Hides, phrases?: OwnPhrases
       calls.add(message)
       if (isCall(message)) {
         const blocks = shown.flatMap((one) => one.blocks.filter((block) => !hides(one.entry.key, block, call)))
+        answered.push(message)
         meter.answer(message, [{ name: 'pi-context-manager', blocks, prices: ratioPrices(0.1, 1.25) }])
         call += 1
       }
@@ -80,7 +88,9 @@ export function missed(steps: Iterable<Step>, hides: Hides, phrases?: OwnPhrases
       shown.push({ entry, blocks })
     }
   }
-  return meter.missed('pi-context-manager').uses
+  const { uses } = meter.missed('pi-context-manager')
+  expect([told.length, told.filter(Boolean).length]).toEqual([uses.toolText.strong, uses.probableHarm])
+  return uses
 }
 
 export const read = (output: string): Line => ({ calls: ['read', { path: 'a' }, output] })

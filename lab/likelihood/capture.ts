@@ -4,7 +4,7 @@ import { BlockCache, replaySession, survey } from '../../lib/replay/index.ts'
 import type { ReplayBlock } from '../../lib/recordings/index.ts'
 import { openRecording } from '../../lib/recordings/index.ts'
 import { optionsOf, parse } from '../../lib/cli/index.ts'
-import type { PolicyName, ReplayOptions } from '../../lib/replay/index.ts'
+import type { OwnPhrases, PolicyName, ReplayOptions } from '../../lib/replay/index.ts'
 import { answerPieces, requestText } from './chat.ts'
 import type { Piece } from './chat.ts'
 
@@ -27,25 +27,37 @@ export const ARMS: readonly Arm[] = [
   { name: 'weight 0.3', policy: 'pi-context-manager', weight: 0.3 },
 ]
 
+/** The strong missed uses of one answer, as replay counts them, and those that probably harm. */
+export interface MissedIn {
+  strong: number
+  harms: number
+}
+
 /** One recorded answer, with the request before it. */
 export interface Captured {
   request: string
   pieces: Piece[]
+  /** Absent: it uses nothing of what the policy hides. */
+  missed?: MissedIn
 }
 
-/** Returns the answers of a session with the requests of each arm, by the arm's name. */
-export async function capture(file: string, arms: readonly Arm[]): Promise<Map<string, Captured[]>> {
+/**
+ * Returns the answers of a session with the requests of each arm, by the arm's name. `phrases` are those that models write on their
+ * own: with them, missed uses are counted as in a replay of several sessions.
+ */
+export async function capture(file: string, arms: readonly Arm[], phrases?: OwnPhrases): Promise<Map<string, Captured[]>> {
   const captured = new Map<string, Captured[]>()
   for (const arm of arms) {
-    const calls = await callsOf(file, arm)
+    const calls = await callsOf(file, arm, phrases)
     const sizes = arm.like === undefined ? undefined : captured.get(arm.like)?.map(({ request }) => request.length)
     if (arm.like !== undefined && sizes === undefined) throw new Error(`the arm ${arm.name} needs the arm ${arm.like} before it`)
     const age = new ByAge()
     captured.set(
       arm.name,
-      calls.map(({ blocks, pieces }, index) => ({
+      calls.map(({ blocks, pieces, missed }, index) => ({
         request: requestText(sizes === undefined ? blocks : age.shorten(blocks, sizes[index] ?? 0)),
         pieces,
+        ...(missed !== undefined && { missed }),
       })),
     )
   }
@@ -60,11 +72,13 @@ export function runName(file: string): string {
 }
 
 interface Call {
+  answer: object
   blocks: readonly ReplayBlock[]
   pieces: Piece[]
+  missed?: MissedIn
 }
 
-async function callsOf(file: string, arm: Arm): Promise<Call[]> {
+async function callsOf(file: string, arm: Arm, phrases: OwnPhrases | undefined): Promise<Call[]> {
   const quiet = (): void => {}
   const recording = await openRecording(file)
   const options = optionsOf(parse([file]).values)
@@ -76,9 +90,18 @@ async function callsOf(file: string, arm: Arm): Promise<Call[]> {
   const onCall: ReplayOptions['onCall'] = (message, [request]) => {
     if (request === undefined) return
     const entry = { key: `answer-${calls.length}`, message, at: 0 }
-    calls.push({ blocks: request.blocks, pieces: answerPieces(cache.of(entry)) })
+    calls.push({ answer: message, blocks: request.blocks, pieces: answerPieces(cache.of(entry)) })
   }
-  const own = { policies: [arm.policy], manager: { ...manager, ...(open !== undefined && { open }) }, onlyCosts: true, onCall }
+  const onMissed: ReplayOptions['onMissed'] = (_, answer, harms) => {
+    const call = calls.findLast((one) => one.answer === answer)
+    if (call === undefined) return
+    const { strong, harms: before } = call.missed ?? { strong: 0, harms: 0 }
+    call.missed = { strong: strong + 1, harms: before + Number(harms) }
+  }
+  // The full conversation misses nothing, and replay does not see what an arm hides by age.
+  const onlyCosts = arm.policy === 'append'
+  const learned = phrases === undefined ? {} : { phrases }
+  const own = { policies: [arm.policy], manager: { ...manager, ...(open !== undefined && { open }) }, onlyCosts, onCall, onMissed, ...learned }
   await replaySession(recording, found, { ...options, ...own }, quiet, quiet)
   return calls
 }

@@ -1,5 +1,5 @@
 /** The costs of an arm's requests: the part that the one before it shares is read from the cache, the rest is written. */
-import type { Captured } from './capture.ts'
+import type { Captured, MissedIn } from './capture.ts'
 
 /** UTF-16 units of all requests of a session. */
 export interface Units {
@@ -11,6 +11,8 @@ export interface Units {
 export interface Answers {
   answers: number
   changed: number
+  /** Strong missed uses as replay counts them, and those that probably harm, by the number of the answer; absent: none known. */
+  missed?: Record<string, MissedIn>
 }
 
 /** Prices relative to a fresh token. */
@@ -40,7 +42,8 @@ export function firstShorter(captured: readonly Captured[], full: readonly Captu
 /** Counts the answers from an arm's first roll on. */
 export function answersOf(captured: readonly Captured[], full: readonly Captured[]): Answers {
   const first = firstShorter(captured, full)
-  return { answers: captured.length, changed: first < 0 ? 0 : captured.length - first }
+  const missed = Object.fromEntries(captured.flatMap((one, index) => (one.missed === undefined ? [] : [[index, one.missed]])))
+  return { answers: captured.length, changed: first < 0 ? 0 : captured.length - first, ...(Object.keys(missed).length > 0 && { missed }) }
 }
 
 /** The cost of these units in fresh units. */

@@ -7,7 +7,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { sessionFiles } from '../../lib/recordings/index.ts'
+import { openRecording, sessionFiles } from '../../lib/recordings/index.ts'
+import { OwnPhrases } from '../../lib/replay/index.ts'
 import { ARMS, capture, runName } from './capture.ts'
 import { answersOf, unitsOf } from './costs.ts'
 import { MODELS, graphOf, modelFile, pythonWithOnnx, toolsFolder } from './install.ts'
@@ -86,12 +87,13 @@ async function run(): Promise<void> {
   // By a hash of their names, so that the first ones are a sample of all.
   const rank = (file: string): string => createHash('sha256').update(runName(file)).digest('hex')
   files.sort((left, right) => (rank(left) < rank(right) ? -1 : 1))
+  const phrases = files.length > 1 ? await phrasesOf(files) : undefined
   mkdirSync(values.out, { recursive: true })
   if (model !== undefined) claim(values.out)
   const began = Date.now()
   for (const [index, file] of files.entries()) {
     if (index % parts !== part - 1) continue
-    const captured = await capture(file, arms)
+    const captured = await capture(file, arms, phrases)
     const name = runName(file)
     const costs = Object.fromEntries([...captured].map(([arm, calls]) => [arm, { ...unitsOf(calls), ...answersOf(calls, captured.get('full') ?? []) }]))
     writeFileSync(join(values.out, `${name}.costs.json`), JSON.stringify(costs))
@@ -105,4 +107,11 @@ async function run(): Promise<void> {
     })
     console.log(`${new Date().toISOString()} ${index + 1}/${files.length} ${name}`)
   }
+}
+
+/** Learns the phrases that models write on their own, from all sessions together. */
+async function phrasesOf(files: readonly string[]): Promise<OwnPhrases> {
+  const phrases = new OwnPhrases()
+  for (const file of files) await phrases.learn(await openRecording(file))
+  return phrases
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { ARMS } from './capture.ts'
 import type { Line } from './measure.ts'
-import { changeOf, figuresOf, merged, reachOf } from './table.ts'
+import { changeOf, figuresOf, merged, meterOf, reachOf } from './table.ts'
 import type { ArmFigures, RunLines } from './table.ts'
 
 const BEGIN = '<!-- figures: written by npm run harm -->'
@@ -72,7 +72,7 @@ function figures(): string {
     .sort()
     .map((file) => {
       const runs = kept(join(DATA, file))
-      return [`### ${file.replace('.jsonl.gz', '')}`, reach(runs), table(runs), ...together(runs), worst(runs)].join('\n\n')
+      return [`### ${file.replace('.jsonl.gz', '')}`, reach(runs), table(runs), ...together(runs), meter(runs), worst(runs)].join('\n\n')
     })
     .join('\n\n')
 }
@@ -146,6 +146,16 @@ function together(runs: readonly RunLines[]): string[] {
     rows.map((one) => rowOf(one).filter((_, index) => [0, 1, 2, 3, 7].includes(index))),
   )
   return [`On the answers that these arms share:\n\n${table}`]
+}
+
+/** The missed uses in the answers of the arm whose worst answers are named, beside their nats. */
+function meter(runs: readonly RunLines[]): string {
+  const { kinds, correlation } = meterOf(WORST_OF, runs)
+  const rows = Object.entries(kinds).map(([kind, { answers, nats, share }]) => [kind, String(answers), signed(nats), percent(share)])
+  return `Missed uses that replay counts in the answers of "${WORST_OF}"; the rank correlation of their number with the nats is ${correlation.toFixed(2)}:\n\n${tableOf(
+    ['strong missed uses', 'answers', 'more nats', 'of all that was added'],
+    rows,
+  )}`
 }
 
 function worst(runs: readonly RunLines[]): string {

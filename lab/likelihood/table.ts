@@ -89,6 +89,40 @@ export function reachOf(arm: string, all: readonly RunLines[]): Answers & { sess
   }
 }
 
+/** The missed uses that replay counts in the measured answers of an arm, beside their nats. */
+export interface Meter {
+  /** By what the meter found in an answer: its strong missed uses that probably harm, others, or none. */
+  kinds: Record<MissedKind, { answers: number; nats: number; share: number }>
+  /** The rank correlation of an answer's change in nats with its strong missed uses; 0 if there is nothing to compare. */
+  correlation: number
+}
+
+/** The answers that the meter tells apart. */
+export type MissedKind = 'probable harm' | 'other missed uses' | 'none'
+
+/** Compares the change of each answer with what the meter of missed uses found in it. */
+export function meterOf(arm: string, all: readonly RunLines[]): Meter {
+  const found = all.flatMap(({ lines, costs }) =>
+    lines
+      .filter((line) => line.arm === arm && line.fullParts !== undefined)
+      .map((line) => ({ change: changeOf(line), strong: 0, harms: 0, ...costs[arm]?.missed?.[line.answer] })),
+  )
+  const sum = total(found.map(({ change }) => change))
+  const kind = (is: (one: { strong: number; harms: number }) => boolean): Meter['kinds']['none'] => {
+    const own = found.filter(is)
+    const nats = total(own.map(({ change }) => change))
+    return { answers: own.length, nats: own.length === 0 ? 0 : nats / own.length, share: sum === 0 ? 0 : nats / sum }
+  }
+  return {
+    kinds: {
+      'probable harm': kind(({ harms }) => harms > 0),
+      'other missed uses': kind(({ strong, harms }) => strong > 0 && harms === 0),
+      none: kind(({ strong }) => strong === 0),
+    },
+    correlation: correlation(ranks(found.map(({ change }) => change)), ranks(found.map(({ strong }) => strong))),
+  }
+}
+
 /** Joins two sets of sessions: those of `newer` replace those of the same name, arm by arm and answer by answer. */
 export function merged(older: readonly RunLines[], newer: readonly RunLines[]): RunLines[] {
   const runs = new Map(older.map((run) => [run.run, run]))
@@ -130,4 +164,19 @@ function total(values: readonly number[]): number {
 
 function quantile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN
+}
+
+/** The rank of each value, from 1; equal values share the mean of theirs. */
+function ranks(values: readonly number[]): number[] {
+  const sorted = values.toSorted((left, right) => left - right)
+  return values.map((value) => (sorted.indexOf(value) + sorted.lastIndexOf(value)) / 2 + 1)
+}
+
+/** Pearson's correlation; 0 if one side does not vary. */
+function correlation(left: readonly number[], right: readonly number[]): number {
+  const mean = (values: readonly number[]): number => total(values) / values.length
+  const [one, other] = [mean(left), mean(right)]
+  const product = (a: readonly number[], b: readonly number[], x: number, y: number): number => total(a.map((value, at) => (value - x) * ((b[at] ?? y) - y)))
+  const spread = Math.sqrt(product(left, left, one, one) * product(right, right, other, other))
+  return spread > 0 ? product(left, right, one, other) / spread : 0
 }

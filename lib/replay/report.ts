@@ -28,6 +28,11 @@ export interface ReplayOptions {
   onlyCosts?: boolean
   /** Called with each recorded answer and the request that each policy would have sent for it. */
   onCall?: (answer: Message, requests: readonly PolicyRequest[]) => void
+  /**
+   * Called with each strong missed use of tool text, once later messages have decided its class: the policy that hides the text,
+   * the answer that uses it, and whether it probably harms. Not with {@link onlyCosts}.
+   */
+  onMissed?: (policy: PolicyName, answer: Message, harms: boolean) => void
 }
 
 /** One session, replayed. */

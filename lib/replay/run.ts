@@ -107,7 +107,8 @@ class Run {
     const cache = new BlockCache(regime.sized.factors)
     const lanes = await openLanes(options.policies, regime, setting, cache)
     const { vocabulary, unitsPerToken } = survey
-    const meter = options.onlyCosts === true ? undefined : new Meter({ cwd, unitsPerToken, vocabulary, phrases: options.phrases, calls: cache.calls })
+    const { phrases, onMissed } = options
+    const meter = options.onlyCosts === true ? undefined : new Meter({ cwd, unitsPerToken, vocabulary, phrases, onMissed, calls: cache.calls })
     return new Run(survey, options, regime, setting, cache, lanes, meter)
   }
 

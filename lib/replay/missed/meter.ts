@@ -7,7 +7,7 @@ import { keysShown, unitsOf } from '../../recordings/index.ts'
 import type { BranchStep, Calls, Message, Prices, RecordedEntry, ReplayBlock } from '../../recordings/index.ts'
 import type { PolicyName } from '../policies/policy.ts'
 import { partsOf, Reader, textsOf } from './answer.ts'
-import { OpenUse } from './harm.ts'
+import { isProbablyHarm, OpenUse } from './harm.ts'
 import type { OwnPhrases } from './phrases.ts'
 import { Shown } from './shown.ts'
 import { kindOf, OWN_WORDS, Sources, SUMMARY } from './sources.ts'
@@ -33,6 +33,8 @@ interface MeterSetting {
   vocabulary: Vocabulary
   /** Phrases that models write on their own; undefined if only one session is known. */
   phrases: OwnPhrases | undefined
+  /** Gets each strong use of tool text: the policy, the answer, and whether it probably harms. */
+  onMissed?: ((policy: PolicyName, answer: Message, harms: boolean) => void) | undefined
   /** The calls of the recording, by ID. */
   calls: Calls
 }
@@ -78,12 +80,15 @@ export class Meter {
         lane.turn = this.#turn
         lane.back.clear()
       }
-      this.#hold(lane, one, parts)
+      this.#hold(lane, one, parts, message)
     }
     this.#call += 1
     for (const lane of this.#lanes.values()) {
-      for (const use of lane.open.filter((one) => one.isOver(this.#call))) classify(lane.uses, use.class)
-      lane.open = lane.open.filter((one) => !one.isOver(this.#call))
+      this.#classify(
+        lane,
+        lane.open.filter(({ use }) => use.isOver(this.#call)),
+      )
+      lane.open = lane.open.filter(({ use }) => !use.isOver(this.#call))
     }
   }
 
@@ -108,13 +113,20 @@ export class Meter {
   /** The sums of one policy. */
   missed(name: PolicyName): Missed {
     const lane = this.#lane(name)
-    for (const use of lane.open) classify(lane.uses, use.class)
+    this.#classify(lane, lane.open)
     lane.open = []
     return { uses: lane.uses, fetchCost: lane.fetchCost }
   }
 
+  #classify(lane: Lane, over: readonly { use: OpenUse; answer: Message }[]): void {
+    for (const { use, answer } of over) {
+      classify(lane.uses, use.class)
+      this.#setting.onMissed?.(lane.policy, answer, isProbablyHarm(use.class))
+    }
+  }
+
   /** Compares an answer with what a policy shows. */
-  #hold(lane: Lane, sent: Sent, parts: readonly { use: string; ids: Uint32Array }[]): void {
+  #hold(lane: Lane, sent: Sent, parts: readonly { use: string; ids: Uint32Array }[], answer: Message): void {
     const events = new Map<string, Event>()
     for (const { use, ids } of parts) {
       for (const id of ids) {
@@ -136,7 +148,7 @@ export class Meter {
       count(lane.uses, { ...use, kind: source.kind, ownWords, age: this.#call - source.born + 1 })
       if (!isStrong(use)) continue
       lane.fetchCost += this.#fetchCost(source, sent)
-      if (!ownWords) lane.open.push(new OpenUse(source, this.#call, where, quotes, names))
+      if (!ownWords) lane.open.push({ use: new OpenUse(source, this.#call, where, quotes, names), answer })
     }
   }
 
@@ -169,7 +181,7 @@ export class Meter {
     const ids = this.#idsOf(block)
     this.#sources.add({ key: entry.key, kind, path, born: this.#call, units, isShown: true }, ids)
     if (!isResult) return
-    for (const lane of this.#lanes.values()) for (const use of lane.open) use.result(kind, path, this.#call, ids)
+    for (const lane of this.#lanes.values()) for (const { use } of lane.open) use.result(kind, path, this.#call, ids)
   }
 
   #summary(block: ReplayBlock): void {
@@ -189,7 +201,7 @@ export class Meter {
     let lane = this.#lanes.get(name)
     if (lane === undefined) {
       const shown = new Shown(this.#setting.vocabulary.size, (block) => this.#idsOf(block))
-      lane = { shown, turn: this.#turn, back: new Set(), uses: noUses(), fetchCost: 0, open: [] }
+      lane = { policy: name, shown, turn: this.#turn, back: new Set(), uses: noUses(), fetchCost: 0, open: [] }
       this.#lanes.set(name, lane)
     }
     return lane
@@ -198,6 +210,7 @@ export class Meter {
 
 /** The known state of one policy. */
 interface Lane {
+  policy: PolicyName
   shown: Shown
   turn: number
   /** Messages whose text the agent has back in this user turn, by key. */
@@ -205,7 +218,7 @@ interface Lane {
   uses: MissedUses
   fetchCost: number
   /** Strong uses of tool text whose class is not known yet. */
-  open: OpenUse[]
+  open: { use: OpenUse; answer: Message }[]
 }
 
 /** The quotes and names of one message that one answer used. */
