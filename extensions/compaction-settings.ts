@@ -1,8 +1,8 @@
 /** Pi's settings for its compaction, read again when one of their files has changed. */
-import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { CONFIG_DIR_NAME, getAgentDir, SettingsManager } from '@earendil-works/pi-coding-agent'
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
+import { statOf } from '../lib/core/index.ts'
 import { PI_COMPACTION } from '../lib/models/index.ts'
 import type { PiCompaction } from '../lib/models/index.ts'
 
@@ -28,6 +28,6 @@ export class CompactionSettings {
 }
 
 function stateOf(path: string): string {
-  const stat = statSync(path, { throwIfNoEntry: false })
+  const stat = statOf(path)
   return stat === undefined ? '-' : `${stat.mtimeMs} ${stat.size} ${stat.ino}`
 }

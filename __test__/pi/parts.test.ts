@@ -1,10 +1,11 @@
 /** The parts of the extension that need no Pi: tools, ranges, results, replacements. */
-import { rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { SessionEntry } from '@earendil-works/pi-coding-agent'
 import { Circumstances } from '../../extensions/circumstances.ts'
+import { CompactionSettings } from '../../extensions/compaction-settings.ts'
 import { entriesAfter, messageOf, messagesOf, POINT, points, replacementOf } from '../../extensions/messages.ts'
 import type { SessionTree } from '../../extensions/messages.ts'
 import { billOf, isOnPlan, lastAnswer, physicalModel, possibleModels } from '../../extensions/provider.ts'
@@ -322,5 +323,26 @@ describe('the provider', () => {
     const found = (ctx: any) => [circumstances.appendsTools(ctx), circumstances.bindsTools(ctx)]
     expect(found(at([]))).toEqual([false, false])
     expect(found(at([entry]))).toEqual(expected)
+  })
+})
+
+describe("Pi's settings for its compaction", () => {
+  const settingsIn = (make: (project: string) => void): object => {
+    const project = mkdtempSync(join(tmpdir(), 'pi-settings-'))
+    onCleanUp(() => rmSync(project, { recursive: true, force: true }))
+    make(project)
+    const ctx = { cwd: project, model: { provider: 'p', id: 'm' }, isProjectTrusted: () => true }
+    return new CompactionSettings().of(ctx as any)
+  }
+
+  test("those of a trusted project, and the user's or Pi's own where its file is damaged or its folder is a file", () => {
+    const without = settingsIn(() => {})
+    const written = (text: string) => (project: string) => {
+      mkdirSync(join(project, '.pi'))
+      writeFileSync(join(project, '.pi', 'settings.json'), text)
+    }
+    expect(settingsIn(written('{"compaction":{"reserveTokens":1234}}'))).toEqual({ ...without, reserveTokens: 1234 })
+    expect(settingsIn(written('{"compaction":'))).toEqual(without)
+    expect(settingsIn((project) => writeFileSync(join(project, '.pi'), ''))).toEqual(without)
   })
 })

@@ -1,5 +1,4 @@
 /** The command `doctor`. */
-import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { parseArgs } from 'node:util'
 import { formsFolder, strayForms } from '../gateway/index.ts'
@@ -13,7 +12,7 @@ import type { EnabledPart } from '../enable/index.ts'
 import { DONE, exitHelp } from './exit.ts'
 import { counted, countOf, LARGE_BYTES, out, plain, size } from '../ui/index.ts'
 import { journalFor, reading, STORE_HELP, unmadeStore } from './store.ts'
-import { leftovers } from '../core/index.ts'
+import { leftovers, statOf } from '../core/index.ts'
 import type { Leftover } from '../core/index.ts'
 import { unsentJournals } from './unsent.ts'
 import type { Unsent } from './unsent.ts'
@@ -155,7 +154,7 @@ const NOTHING: Contents = { objects: [], sessions: 0, orphans: [] }
 function filesOf(path: string): Record<string, number> {
   const sizes: Record<string, number> = {}
   for (const file of [path, `${path}-wal`, `${path}-shm`]) {
-    const found = statSync(file, { throwIfNoEntry: false })
+    const found = statOf(file)
     if (found !== undefined) sizes[file] = found.size
   }
   return sizes

@@ -1,5 +1,5 @@
 /** The cost of all agents' sessions, and an estimate of their cost with the context manager, within a few seconds. */
-import { statSync } from 'node:fs'
+import { statOf } from '../core/index.ts'
 import { allSessionFiles, callIn, costOf, openAny, openRecording, placeInDatabase, Recording } from '../recordings/index.ts'
 import type { Charged, Problem, Step } from '../recordings/index.ts'
 import { replaySession, survey } from '../replay/index.ts'
@@ -79,7 +79,7 @@ export async function estimated(folders: readonly AgentFolder[], gatewayFile: st
     const paths = await allSessionFiles([folder.path], (_, error) => void (found.unreadable += error === undefined ? 0 : 1))
     for (const path of paths) {
       // A session in a database is as old as that.
-      const about = statSync(placeInDatabase(path)?.database ?? path, { throwIfNoEntry: false })
+      const about = statOf(placeInDatabase(path)?.database ?? path)
       if (about !== undefined) files.push({ path, agent, bytes: about.size, written: about.mtimeMs, paid: 0 })
     }
   }

@@ -1,5 +1,6 @@
 /** The command `replay`. */
-import { statSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
+import { statOf } from '../core/index.ts'
 import { painted, plain, Progress, showsColours, tell, UsageError, widthOf, wrapped, writePrivately } from '../ui/index.ts'
 import {
   baselineOf,
@@ -255,7 +256,7 @@ class Work {
     let sum = 0
     this.#before = files.map((file) => {
       const before = sum
-      sum += statSync(file, { throwIfNoEntry: false })?.size ?? 0
+      sum += statOf(file)?.size ?? 0
       return before
     })
     this.#before.push(sum)

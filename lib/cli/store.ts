@@ -1,8 +1,8 @@
 /** The store that a command uses. */
-import { existsSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { StoreOptions } from '../../index.js'
-import { addressesIn, defaultStorePath, isAddress, journalOf, shownUrl } from '../core/index.ts'
+import { addressesIn, defaultStorePath, isAddress, isThere, journalOf, shownUrl } from '../core/index.ts'
 import { billsFile } from '../gateway/index.ts'
 import { reasonOf, UsageError } from '../ui/index.ts'
 
@@ -30,7 +30,7 @@ export function storeOf(text: string | undefined, mayBeNew = false): NamedStore 
     throw new UsageError(`${name} is not the address of an XTDB node; write it as http://host:port`)
   }
   const path = resolve(text ?? (process.env['CONTEXT_STORE_PATH'] || defaultStorePath()))
-  if (!mayBeNew && !isThere(path)) {
+  if (!mayBeNew && !isMade(path)) {
     const hint = text === undefined ? '; the first session of Pi or of the gateway creates it, and --store names another one' : '; check the path'
     throw new UsageError(`there is no store at ${path}${hint}`)
   }
@@ -41,15 +41,14 @@ export function storeOf(text: string | undefined, mayBeNew = false): NamedStore 
 export function unmadeStore(text: string | undefined): string | undefined {
   if (text !== undefined || (process.env['CONTEXT_STORE_PATH'] ?? '') !== '' || process.env['CONTEXT_STORE'] === 'xtdb') return undefined
   const path = resolve(defaultStorePath())
-  return isThere(path) ? undefined : path
+  return isMade(path) ? undefined : path
 }
 
 /** True if there is a file. Throws a {@link UsageError} with the system's reason if that can't be seen. */
-function isThere(path: string): boolean {
+function isMade(path: string): boolean {
   try {
-    return statSync(path, { throwIfNoEntry: false }) !== undefined
+    return isThere(path)
   } catch (error) {
-    if ((error as { code?: string }).code === 'ENOTDIR') return false
     throw new UsageError(`${path} can't be opened: ${reasonOf(error)}`)
   }
 }

@@ -1,7 +1,8 @@
 /** The command `usage`. */
-import { existsSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { isThere } from '../core/index.ts'
 import { hostSession } from '../gateway/index.ts'
 import {
   accountText,
@@ -181,7 +182,7 @@ async function ownFiles(isGatewayUsed: boolean, left: LeftOut): Promise<string[]
 /** True if there is a file, or if that can't be seen. */
 function mayBeThere(path: string): boolean {
   try {
-    return statSync(path, { throwIfNoEntry: false }) !== undefined
+    return isThere(path)
   } catch {
     return true
   }

@@ -2,9 +2,10 @@
  * Texts of a store that are on the disk only while a command works: temporary folders, and files that are not complete
  * yet. They are removed when the command ends, by a signal too. `doctor` finds what a killed process left behind.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { statOf } from './denial.ts'
 import { isRunning, UNFINISHED } from './private-file.ts'
 
 /** The names of temporary folders: whose they are, then anything. */
@@ -115,5 +116,5 @@ function targetIn(folder: string): string | undefined {
 }
 
 function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  return statOf(path)?.size ?? 0
 }

@@ -1,11 +1,11 @@
 /** The files of forms: one for each conversation, with a head that names it and a line for each form. */
 import { createHash } from 'node:crypto'
-import { chmodSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import type { Stats } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { placeOf } from '../projection/index.ts'
 import type { EditedItem } from '../projection/index.ts'
-import { defaultStorePath, isFields, isDenial, isRunning, denial, UNFINISHED } from '../core/index.ts'
+import { defaultStorePath, denial, isDenial, isFields, isRunning, statOf, UNFINISHED } from '../core/index.ts'
 import type { StoreOptions } from '../../index.js'
 import { isSealed, opened } from './seal.ts'
 import type { Sealed, Unsealed } from './seal.ts'
@@ -224,15 +224,6 @@ function unlessRefused(step: () => void): void {
     step()
   } catch (error) {
     if (!isDenial(error)) throw error
-  }
-}
-
-/** A file's state; undefined if there is none, or if it can't be seen. */
-export function statOf(path: string): Stats | undefined {
-  try {
-    return statSync(path, { throwIfNoEntry: false })
-  } catch {
-    return undefined
   }
 }
 

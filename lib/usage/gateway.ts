@@ -1,8 +1,7 @@
 /** The charges of sessions that went through a gateway, as it has noted them. */
-import { statSync } from 'node:fs'
 import type { BilledCall, GatewayBreak, Usage } from '../gateway/index.ts'
 import { inputCost, plainCost, summaryCost } from '../gateway/index.ts'
-import { isFields } from '../core/index.ts'
+import { isFields, isThere } from '../core/index.ts'
 import { callCost, pricesOf, readName } from '../models/index.ts'
 import { jsonLines } from '../recordings/index.ts'
 import type { Charge } from './charges.ts'
@@ -16,15 +15,6 @@ export async function* gatewayCharges(path: string): AsyncGenerator<Charge> {
 export async function* gatewayCalls(path: string): AsyncGenerator<BilledCall> {
   if (!isThere(path)) return
   for await (const { value } of jsonLines(path)) if (isBilled(value)) yield withBreak(value)
-}
-
-function isThere(path: string): boolean {
-  try {
-    return statSync(path, { throwIfNoEntry: false }) !== undefined
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOTDIR') return false
-    throw error
-  }
 }
 
 function chargeOf({ at, session, folder, model, billed, plain, summary, isHeldOut, isPlan, lifetime }: BilledCall): Charge {
