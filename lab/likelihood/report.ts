@@ -13,6 +13,7 @@ import type { ArmFigures, RunLines } from './table.ts'
 const BEGIN = '<!-- figures: written by npm run harm -->'
 const END = '<!-- end of figures -->'
 const PAGE = 'docs/harm.md'
+const README = 'README.md'
 const DATA = 'docs/harm'
 
 /** The end of the names of files with the costs of a session. */
@@ -25,17 +26,26 @@ const RATIOS = { read: 0.1, write: 1.25 }
 const WORST = 10
 const WORST_OF = 'rule'
 
+/** The model of which the README has the figures. */
+const SMALLEST = 'qwen2.5-coder-0.5b'
+
 const args = process.argv.slice(process.argv.findIndex((one) => one.endsWith('report.ts')) + 1)
 const save = args.indexOf('--save')
 if (save >= 0) keep(args[save + 1] ?? '', args[save + 2] ?? '')
-const page = readFileSync(PAGE, 'utf8')
-const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)]
-if (from < 0 || to < 0) throw new Error(`${PAGE} has lost its markers`)
-const written = `${page.slice(0, from + BEGIN.length)}\n\n${figures()}\n\n${page.slice(to)}`
-if (!args.includes('--check')) writeFileSync(PAGE, written)
-else if (written !== page) {
-  console.error(`${PAGE} has other figures than the data in ${DATA}: run "npm run harm"`)
-  process.exitCode = 1
+write(PAGE, BEGIN, END, `\n\n${figures()}\n\n`)
+write(README, '<!-- harm -->', '<!-- /harm -->', sentence())
+
+/** Puts a text between two marks of a file, or fails with `--check` if the file has another one. */
+function write(file: string, begin: string, end: string, inside: string): void {
+  const text = readFileSync(file, 'utf8')
+  const [from, to] = [text.indexOf(begin), text.indexOf(end)]
+  if (from < 0 || to < 0) throw new Error(`${file} has lost its marks`)
+  const written = text.slice(0, from + begin.length) + inside + text.slice(to)
+  if (!args.includes('--check')) writeFileSync(file, written)
+  else if (written !== text) {
+    console.error(`${file} has other figures than the data in ${DATA}: run "npm run harm"`)
+    process.exitCode = 1
+  }
 }
 
 /** Adds the lines of a folder of results to those that are kept, without the nats of single tokens. */
@@ -75,6 +85,19 @@ function figures(): string {
       return [`### ${file.replace('.jsonl.gz', '')}`, reach(runs), table(runs), ...together(runs), meter(runs), worst(runs)].join('\n\n')
     })
     .join('\n\n')
+}
+
+/** The figures of the product's rule for the README. */
+function sentence(): string {
+  const runs = kept(join(DATA, `${SMALLEST}.jsonl.gz`))
+  const [reach, found] = [reachOf(WORST_OF, runs), figuresOf(WORST_OF, runs, RATIOS)]
+  if (found === undefined) throw new Error(`${DATA} has no answers of the arm ${WORST_OF}`)
+  const { value, low, high } = found.nats
+  return [
+    `In ${reach.sessions} recorded runs, text was hidden before ${percent(reach.changed / reach.answers)} of the answers.`,
+    `A coding model with half a billion parameters found ${found.answers} of those answers, from ${found.runs} runs, ${value.toFixed(1)} nats less likely`,
+    `than with everything in sight, out of ${found.full.toFixed(0)} (90 %: ${low.toFixed(1)} to ${high.toFixed(1)}).`,
+  ].join(' ')
 }
 
 /** The number of answers that an arm changes at all, in all sessions. */
