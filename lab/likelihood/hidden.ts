@@ -9,11 +9,11 @@ export interface Range {
   to: number
 }
 
-/** A word of at least four characters. In a call's JSON, a letter behind a backslash is not part of it. */
+/** A word. In a call's JSON, a letter behind a backslash is not part of it. */
 const WORD = /(?<=\\[a-z]|^|[^\w./:\\-])[\w./:-]*\w/g
-const SHORTEST_NAME = 4
 
-/** A word is a name if it is an identifier, a path or a number: with one of these inside, or with a capital behind a small letter. */
+/** A word of at least this many characters is a name if it is an identifier, a path or a number: with one of these inside, or with a capital behind a small letter. */
+const SHORTEST_NAME = 4
 const IS_NAME = /[\d_./:]|[a-z][A-Z]/
 
 /** The shortest line that counts as a quote, in UTF-16 units without the white space at its ends. */

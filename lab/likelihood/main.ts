@@ -7,8 +7,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { openRecording, sessionFiles } from '../../lib/recordings/index.ts'
-import { OwnPhrases } from '../../lib/replay/index.ts'
+import { sessionFiles } from '../../lib/recordings/index.ts'
+import { phrasesOf } from '../../lib/replay/index.ts'
 import { ARMS, capture, runName } from './capture.ts'
 import { answersOf, unitsOf } from './costs.ts'
 import { MODELS, graphOf, modelFile, pythonWithOnnx, toolsFolder } from './install.ts'
@@ -107,11 +107,4 @@ async function run(): Promise<void> {
     })
     console.log(`${new Date().toISOString()} ${index + 1}/${files.length} ${name}`)
   }
-}
-
-/** Learns the phrases that models write on their own, from all sessions together. */
-async function phrasesOf(files: readonly string[]): Promise<OwnPhrases> {
-  const phrases = new OwnPhrases()
-  for (const file of files) await phrases.learn(await openRecording(file))
-  return phrases
 }

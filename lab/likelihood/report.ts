@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { ARMS } from './capture.ts'
 import type { Line } from './measure.ts'
-import { changeOf, figuresOf, merged, meterOf, reachOf } from './table.ts'
+import { changeOf, figuresOf, measuredIn, merged, meterOf, reachOf } from './table.ts'
 import type { ArmFigures, RunLines } from './table.ts'
 
 const BEGIN = '<!-- figures: written by npm run harm -->'
@@ -182,7 +182,7 @@ function meter(runs: readonly RunLines[]): string {
 }
 
 function worst(runs: readonly RunLines[]): string {
-  const all = runs.flatMap(({ run, lines }) => lines.flatMap((line) => (line.fullParts === undefined || line.arm !== WORST_OF ? [] : [{ run, line }])))
+  const all = runs.flatMap(({ run, lines }) => measuredIn(lines, WORST_OF).map((line) => ({ run, line })))
   all.sort((left, right) => changeOf(right.line) - changeOf(left.line))
   const rows = all
     .slice(0, WORST)

@@ -52,7 +52,7 @@ const WORSE = 5
 /** Returns the figures of one arm; undefined if no answer was measured. */
 export function figuresOf(arm: string, all: readonly RunLines[], ratios: Ratios): ArmFigures | undefined {
   const runs = all.flatMap(({ lines, costs }) => {
-    const own = lines.filter((line) => line.arm === arm && line.fullParts !== undefined)
+    const own = measuredIn(lines, arm)
     return own.length === 0 ? [] : [{ own, costs }]
   })
   const lines = runs.flatMap(({ own }) => own)
@@ -103,9 +103,7 @@ export type MissedKind = 'probable harm' | 'other missed uses' | 'none'
 /** Compares the change of each answer with what the meter of missed uses found in it. */
 export function meterOf(arm: string, all: readonly RunLines[]): Meter {
   const found = all.flatMap(({ lines, costs }) =>
-    lines
-      .filter((line) => line.arm === arm && line.fullParts !== undefined)
-      .map((line) => ({ change: changeOf(line), strong: 0, harms: 0, ...costs[arm]?.missed?.[line.answer] })),
+    measuredIn(lines, arm).map((line) => ({ change: changeOf(line), strong: 0, harms: 0, ...costs[arm]?.missed?.[line.answer] })),
   )
   const sum = total(found.map(({ change }) => change))
   const kind = (is: (one: { strong: number; harms: number }) => boolean): Meter['kinds']['none'] => {
@@ -134,6 +132,11 @@ export function merged(older: readonly RunLines[], newer: readonly RunLines[]): 
     runs.set(run.run, { run: run.run, lines, costs: { ...before?.costs, ...run.costs } })
   }
   return [...runs.values()].sort((left, right) => (left.run < right.run ? -1 : 1))
+}
+
+/** The lines of an arm that can be compared with the full request. */
+export function measuredIn(lines: readonly Line[], arm: string): Line[] {
+  return lines.filter((line) => line.arm === arm && line.fullParts !== undefined)
 }
 
 /** One answer's change in nats. */

@@ -8,7 +8,7 @@ import {
   compare,
   JsonWriter,
   leftOutLines,
-  OwnPhrases,
+  phrasesOf,
   PageWriter,
   PLAIN,
   problemLine,
@@ -273,20 +273,6 @@ class Work {
     const [before, after] = [this.#before[index] as number, this.#before[index + 1] as number]
     return LEARNING + ((1 - LEARNING) * (before + part * (after - before))) / this.#all
   }
-}
-
-/** Phrases that models write on their own, learned from all these files together. */
-async function phrasesOf(files: readonly string[], progress: (index: number) => void): Promise<OwnPhrases> {
-  const phrases = new OwnPhrases()
-  for (const [index, file] of files.entries()) {
-    progress(index)
-    try {
-      await phrases.learn(await openRecording(file))
-    } catch {
-      // Problems with a file are reported when it is replayed.
-    }
-  }
-  return phrases
 }
 
 /** The facts about a conversation that is left out but was paid for. */

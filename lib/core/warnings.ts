@@ -6,7 +6,7 @@ export class Warnings {
   readonly #receive: ((sentence: string) => void) | undefined
   readonly #code: string | undefined
 
-  /** `receive` gets the sentences. Without it they become process warnings with this `code`, or nothing if there is no code. */
+  /** `receive` gets the sentences. Without it they become process warnings with this `code`; without a code they are dropped. */
   constructor(receive: ((sentence: string) => void) | undefined, code?: string) {
     this.#receive = receive
     this.#code = code

@@ -201,7 +201,7 @@ export class Conversation {
   /** Answers a call of our tool. Undefined if this conversation has no such object. */
   async recall(input: RecallInput): Promise<string[] | undefined> {
     const opened = await within(this.#limitMs, this.#open())
-    return recallIn(opened, input, { isOnlyRecord: this.#met === 0, sent: this.last.sent, shape: shapeOf(this.api) })
+    return recallIn(opened, input, { isOnlyRecord: () => this.#met === 0, sent: () => this.last.sent, shape: shapeOf(this.api) })
   }
 
   /**

@@ -123,7 +123,7 @@ export class Gateway {
     await this.#pageServer
       .listen(host === '::1' ? '::1' : '127.0.0.1', port === 0 || port + PAGE_PORT > 65_535 ? 0 : port + PAGE_PORT)
       .catch((error: unknown) => {
-        this.#warnings.tell('page', `there is no page: ${sentenceOf(error)}`)
+        this.#warnings.tell('page', `the page can't be shown: ${sentenceOf(error)}`)
       })
   }
 

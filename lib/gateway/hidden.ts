@@ -11,21 +11,21 @@ interface Opened {
 }
 
 /**
- * Answers a call of our tool: texts, or undefined if the session has no such object. With `isOnlyRecord`, this process has seen none of
- * its requests. `sent` are the messages of the last request as they went out.
+ * Answers a call of our tool: texts, or undefined if the session has no such object. The conversation may get a request meanwhile, so it is
+ * asked late: whether this process has seen none of its requests (`isOnlyRecord`), and the messages of the last one as they went out.
  */
 export async function recallIn(
   { manager, projection }: Opened,
   input: RecallInput,
-  { isOnlyRecord, sent, shape }: { isOnlyRecord: boolean; sent: readonly object[]; shape: Shape },
+  { isOnlyRecord, sent, shape }: { isOnlyRecord: () => boolean; sent: () => readonly object[]; shape: Shape },
 ): Promise<string[] | undefined> {
   const name = String(input.id).replace(/@\d+$/, '')
   const document = await manager.get(name)
   if (document === null) return isIdOfText(name) && (await projection.permits(name)) ? recallTexts(manager, input) : undefined
   if (document.type === 'toolcall' && !(await manager.sessionSets()).sessionIndex.includes(document['xt/id'])) return undefined
-  if (isOnlyRecord) projection.allow(document['xt/id'])
+  if (isOnlyRecord()) projection.allow(document['xt/id'])
   const call = await callAsItIs(document, { manager, projection })
-  return recallTexts(manager, call === document ? input : { ...input, id: call['xt/id'] }, hiddenArguments(call, sent, shape))
+  return recallTexts(manager, call === document ? input : { ...input, id: call['xt/id'] }, hiddenArguments(call, sent(), shape))
 }
 
 /**

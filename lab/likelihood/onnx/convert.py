@@ -1,7 +1,7 @@
 """Writes the graph of a Qwen2 model for ONNX Runtime: `python convert.py MODEL.gguf MODEL.onnx`.
 
-The weights are those of the GGUF file, in 8 bits with a scale for each 32 of them: as exact as what they are made of, since
-the file has at most 8 bits for each. The cache of keys and values is a pair of inputs and outputs of each layer, of which the
+The weights are those of the GGUF file, written anew in 8 bits with a scale for each 32 of them; docs/harm.md compares the
+results with those of llama.cpp. The cache of keys and values is a pair of inputs and outputs of each layer, of which the
 caller passes the same memory as both.
 """
 

@@ -2,7 +2,7 @@
  * Phrases that models write on their own: those in answers of two or more sessions although nothing in sight contained
  * them. An answer that contains one did not necessarily use hidden text.
  */
-import { blocksOf, Calls, isCall, isSent } from '../../recordings/index.ts'
+import { blocksOf, Calls, isCall, isSent, openRecording } from '../../recordings/index.ts'
 import type { Recording } from '../../recordings/index.ts'
 import { partsOf, textsOf } from './answer.ts'
 import { Scanner } from './probes.ts'
@@ -98,4 +98,18 @@ export class OwnPhrases {
       }
     }
   }
+}
+
+/** The phrases of all these files together. `progress` gets the index of each file before it is read. */
+export async function phrasesOf(files: readonly string[], progress?: (index: number) => void): Promise<OwnPhrases> {
+  const phrases = new OwnPhrases()
+  for (const [index, file] of files.entries()) {
+    progress?.(index)
+    try {
+      await phrases.learn(await openRecording(file))
+    } catch {
+      // Problems with a file are reported when it is replayed.
+    }
+  }
+  return phrases
 }
