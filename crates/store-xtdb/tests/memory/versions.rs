@@ -312,6 +312,12 @@ async fn a_journal_loses_and_invents_nothing_whichever_question_was_answered_abo
 async fn read_behind(kinds: &[&'static str], counts: &[usize]) {
     for wrong in WRONG {
         for &questions in kinds {
+            // An area's log without an entry in its middle looks like one that never had it. A node whose index lacks the entry
+            // would confirm that, so a second question would cost each turn a request and find only a program that rewrites
+            // answers.
+            if wrong == Wrong::WithoutMiddle && matches!(questions, "history" | "all") {
+                continue;
+            }
             for &count in counts {
                 let what = format!("{wrong:?} to {questions}, {count} times");
                 let node = Arc::new(Node::default());
