@@ -10,7 +10,7 @@ import { Llama } from '../../lab/likelihood/llama.ts'
 import { measure } from '../../lab/likelihood/measure.ts'
 import type { Line } from '../../lab/likelihood/measure.ts'
 import { Onnx } from '../../lab/likelihood/onnx.ts'
-import { bootstrap, changeOf, figuresOf, merged, meterOf, reachOf } from '../../lab/likelihood/table.ts'
+import { bootstrap, changeOf, comparedWith, figuresOf, merged, meterOf, reachOf } from '../../lab/likelihood/table.ts'
 
 const CACHE = process.env['CONTEXT_LIKELIHOOD'] ?? join(homedir(), '.cache/pi-context-manager-lab')
 const MODEL = join(CACHE, 'qwen2.5-coder-0.5b.gguf')
@@ -113,6 +113,33 @@ test('figures are means over answers, and the interval is one over sessions', ()
     [[5, 0]],
   ])
   expect(again[0]?.costs).toEqual(costs)
+})
+
+test('two arms are compared on the answers that both have measured', () => {
+  const line = (arm: string, answer: number, nats: number, prompt = 50): Line => ({
+    arm,
+    answer,
+    prompt,
+    full: 100,
+    parts: { text: { tokens: 10, nats: 20 + nats } },
+    fullParts: { text: { tokens: 10, nats: 20 } },
+  })
+  const runs = [
+    { run: 'a', lines: [line('rule', 1, 10), line('age', 1, 14, 60), line('rule', 2, 2), line('age', 2, 0, 40), line('age', 3, 90)], costs: {} },
+    { run: 'b', lines: [line('rule', 5, 0), line('age', 5, 1)], costs: {} },
+    { run: 'c', lines: [line('rule', 1, 50)], costs: {} },
+  ]
+  expect(comparedWith('rule', 'age', runs)).toEqual({
+    arm: 'age',
+    runs: 2,
+    answers: 3,
+    prompts: [0.5, 0.5],
+    nats: [4, 5],
+    more: { value: 1, low: 1, high: 1 },
+    worse: 0,
+    better: 0,
+  })
+  expect(comparedWith('rule', 'weight 1', runs)).toBeUndefined()
 })
 
 test('each arm has a request for each answer, and hiding by age keeps to the size of the arm that it is like', async () => {

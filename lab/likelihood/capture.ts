@@ -22,8 +22,8 @@ export interface Arm {
 export const ARMS: readonly Arm[] = [
   { name: 'full', policy: 'append' },
   { name: 'rule', policy: 'pi-context-manager' },
+  { name: 'age', policy: 'append', like: 'rule' },
   { name: 'weight 1', policy: 'pi-context-manager', weight: 1 },
-  { name: 'age', policy: 'append', like: 'weight 1' },
   { name: 'weight 0.3', policy: 'pi-context-manager', weight: 0.3 },
 ]
 

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { ARMS } from './capture.ts'
 import type { Line } from './measure.ts'
-import { changeOf, figuresOf, measuredIn, merged, meterOf, reachOf } from './table.ts'
-import type { ArmFigures, RunLines } from './table.ts'
+import { changeOf, comparedWith, figuresOf, measuredIn, merged, meterOf, reachOf } from './table.ts'
+import type { ArmFigures, Interval, RunLines } from './table.ts'
 
 const BEGIN = '<!-- figures: written by npm run harm -->'
 const END = '<!-- end of figures -->'
@@ -134,7 +134,6 @@ function table(runs: readonly RunLines[]): string {
 }
 
 function rowOf(one: ArmFigures): string[] {
-  const { value, low, high } = one.nats
   return [
     one.arm,
     String(one.runs),
@@ -143,7 +142,7 @@ function rowOf(one: ArmFigures): string[] {
     one.cost.toFixed(2),
     one.tokens.toFixed(0),
     one.full.toFixed(1),
-    `${signed(value)} (${signed(low)} to ${signed(high)})`,
+    intervalOf(one.nats),
     signed(one.parts.thinking),
     signed(one.parts.text),
     signed(one.parts.calls),
@@ -154,21 +153,24 @@ function rowOf(one: ArmFigures): string[] {
   ]
 }
 
-/** The arms on the same answers: those that all of them have changed. */
+/** The other arms beside the product's rule, each on the answers that both have changed. */
 function together(runs: readonly RunLines[]): string[] {
-  const names = ['weight 1', 'age', 'weight 0.3']
-  const common = runs.flatMap((run) => {
-    const keys = names.map((arm) => new Set(run.lines.filter((line) => line.arm === arm).map((line) => line.answer)))
-    const lines = run.lines.filter((line) => keys.every((set) => set.has(line.answer)))
-    return lines.length === 0 ? [] : [{ ...run, lines }]
-  })
-  const rows = names.flatMap((name) => figuresOf(name, common, RATIOS) ?? [])
+  const rows = ARMS.slice(1).flatMap(({ name }) => (name === WORST_OF ? [] : (comparedWith(WORST_OF, name, runs) ?? [])))
   if (rows.length === 0) return []
   const table = tableOf(
-    ['arm', 'runs', 'answers', 'prompt', 'more nats (90 %)'],
-    rows.map((one) => rowOf(one).filter((_, index) => [0, 1, 2, 3, 7].includes(index))),
+    ['arm', 'runs', 'answers', 'prompt', 'more nats', `more nats than "${WORST_OF}" (90 %)`, 'worse by 5', 'better by 5'],
+    rows.map((one) => [
+      one.arm,
+      String(one.runs),
+      String(one.answers),
+      one.prompts.map((share) => share.toFixed(2)).join(', '),
+      one.nats.map(signed).join(', '),
+      intervalOf(one.more),
+      percent(one.worse),
+      percent(one.better),
+    ]),
   )
-  return [`On the answers that these arms share:\n\n${table}`]
+  return [`Beside "${WORST_OF}", on the answers that both change; where a cell has two figures, the first is that of "${WORST_OF}":\n\n${table}`]
 }
 
 /** The missed uses in the answers of the arm whose worst answers are named, beside their nats. */
@@ -199,6 +201,10 @@ function worst(runs: readonly RunLines[]): string {
 function tableOf(heads: string[], rows: string[][]): string {
   const line = (cells: string[]): string => `| ${cells.join(' | ')} |`
   return [line(heads), line(heads.map((_, index) => (index === 0 ? '---' : '--:'))), ...rows.map(line)].join('\n')
+}
+
+function intervalOf({ value, low, high }: Interval): string {
+  return `${signed(value)} (${signed(low)} to ${signed(high)})`
 }
 
 function signed(value: number): string {

@@ -89,6 +89,54 @@ export function reachOf(arm: string, all: readonly RunLines[]): Answers & { sess
   }
 }
 
+/** An arm beside another one, on the answers that both have measured. */
+export interface Comparison {
+  arm: string
+  runs: number
+  answers: number
+  /** Tokens of the requests over those of the full ones: of the other arm, and of this one. */
+  prompts: [other: number, own: number]
+  /** More nats for an answer than after the full request, likewise. */
+  nats: [other: number, own: number]
+  /** More nats for an answer than with the other arm. */
+  more: Interval
+  /** The share of answers with more than five nats more than with the other arm, and with more than five nats less. */
+  worse: number
+  better: number
+}
+
+/** Compares an arm with another one; undefined if they share no answer. */
+export function comparedWith(other: string, arm: string, all: readonly RunLines[]): Comparison | undefined {
+  const runs = all.flatMap(({ lines }) => {
+    const own = new Map(measuredIn(lines, arm).map((line) => [line.answer, line]))
+    const pairs = measuredIn(lines, other).flatMap((line): [Line, Line][] => {
+      const same = own.get(line.answer)
+      return same === undefined ? [] : [[line, same]]
+    })
+    return pairs.length === 0 ? [] : [pairs]
+  })
+  const pairs = runs.flat()
+  if (pairs.length === 0) return undefined
+  const changes = pairs.map(moreOf)
+  const share = (is: (change: number) => boolean): number => changes.filter(is).length / pairs.length
+  const mean = (of: (line: Line) => number): [number, number] => [
+    total(pairs.map(([line]) => of(line))) / pairs.length,
+    total(pairs.map(([, line]) => of(line))) / pairs.length,
+  ]
+  const full = total(pairs.map(([line]) => line.full)) / pairs.length
+  const [otherPrompt, ownPrompt] = mean((line) => line.prompt)
+  return {
+    arm,
+    runs: runs.length,
+    answers: pairs.length,
+    prompts: [otherPrompt / full, ownPrompt / full],
+    nats: mean(changeOf),
+    more: bootstrap(runs.map((own) => ({ sum: total(own.map(moreOf)), count: own.length }))),
+    worse: share((change) => change > WORSE),
+    better: share((change) => change < -WORSE),
+  }
+}
+
 /** The missed uses that replay counts in the measured answers of an arm, beside their nats. */
 export interface Meter {
   /** By what the meter found in an answer: its strong missed uses that probably harm, others, or none. */
@@ -151,6 +199,11 @@ export function bootstrap(runs: readonly { sum: number; count: number }[], sampl
   const means = Array.from({ length: samples }, () => mean(runs.map(() => runs[Math.floor(random() * runs.length)] ?? { sum: 0, count: 0 })))
   means.sort((left, right) => left - right)
   return { value: mean(runs), low: quantile(means, 0.05), high: quantile(means, 0.95) }
+}
+
+/** More nats of an answer in the second of two lines. */
+function moreOf([other, own]: readonly [Line, Line]): number {
+  return changeOf(own) - changeOf(other)
 }
 
 function natsOf(nats: Nats | undefined): number {
