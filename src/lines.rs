@@ -1,5 +1,4 @@
-//! Our lines for TypeScript: `context_lines` writes them and reads them back, and lib/lines hands over the part of a text in which
-//! one may stand.
+//! Our lines for TypeScript: `context_lines` writes and reads them. lib/lines passes in the part of a text that may contain one.
 #![cfg_attr(test, allow(dead_code, reason = "a test build does not register functions with Node"))]
 
 use context_lines::{Header, HitLine as Hit, HitObject, PoolLine as Line, Reference};

@@ -1,4 +1,4 @@
-//! The reads and writes of tools, and the calls that come of them: what the model knows of a file that it has written.
+//! The reads and writes of tools, and their calls: what the model knows of a file that it has written.
 
 use crate::files::index::FileEntry;
 use crate::files::observed::Observed;
@@ -95,7 +95,7 @@ impl Inner {
         .await
     }
 
-    /// A turn has passed and the writes of tools have not come as their results: the model still knows them.
+    /// Keeps what the model knows of its writes when a turn has passed and their results have not come.
     pub(crate) async fn unclaimed(&self, state: &mut State) -> Result<()> {
         for (file, wrote) in state.written.take() {
             let args = self.args_of(wrote.call.as_deref()).await?;

@@ -20,7 +20,7 @@ const ATTEMPTS: usize = 5;
 pub(crate) enum FileState {
     /// A text file, whole.
     Text(HashedText),
-    /// The same, inside the version that it makes.
+    /// A text file as the version that it becomes.
     Made {
         /// SHA-256 of its bytes.
         hash: Digest,

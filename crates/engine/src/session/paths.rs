@@ -204,7 +204,7 @@ impl Paths {
         self.mounts.reverse(source).is_none() && !(self.shares_unmapped && self.namespaces.has(source))
     }
 
-    /// True if a path is on a network share that this session has no other business with.
+    /// True if a path is on a network share that neither the working directory nor the home is on.
     fn is_elsewhere(&self, path: &str) -> bool {
         share(path).is_some_and(|share| !self.shares.contains(&share.to_lowercase()))
     }

@@ -51,7 +51,7 @@ pub struct Request {
     pub pending: BTreeSet<usize>,
     /// Excerpts of outputs that are recorded but not yet in the request; `None` for those that are shown whole.
     pub gated: HashMap<ObjectId, Option<String>>,
-    /// Large outputs that are shown whole, and of which the record does not say so yet.
+    /// Large outputs that are shown whole, before the record says so.
     pub whole: Vec<ObjectId>,
     /// Objects of calls that were recorded before their results came as messages, by call ID.
     pub received: HashMap<String, VecDeque<ObjectId>>,
@@ -67,13 +67,13 @@ pub struct Request {
     pub spent: f64,
     /// The model calls of the branch, also those whose messages have left the request.
     pub made: u64,
-    /// The messages that came at another time than their places say, oldest first.
+    /// The messages that came earlier or later than their places say, oldest first.
     pub arrived: Vec<Arrived>,
     /// When requests were sent and answered.
     pub clock: CacheClock,
-    /// The cache was gone when the request was decided that is not answered yet; `None` if that was not decided here.
+    /// True if the cache was gone when the request that waits for its answer was decided; `None` if another process decided it.
     pub asked_dead: Option<bool>,
-    /// The request was rebuilt, and the provider has nothing of it cached; an answer ends that.
+    /// True from a rebuild of a request that the provider has not cached until the next answer.
     pub is_uncached: bool,
 }
 
@@ -305,7 +305,7 @@ mod tests {
         assert!(!Request::default().hides_arguments(&ObjectId::new("call")));
     }
 
-    /// A model whose tokens are half as long as the estimate has it.
+    /// The request to a model that counts twice the estimated tokens.
     fn learned() -> Request {
         let mut request = Request::default();
         request.accounting.learn("m", 100, 200);
