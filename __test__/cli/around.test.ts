@@ -13,7 +13,7 @@ import { chargesOf } from '../../lib/usage/charges.ts'
 import type { Charge } from '../../lib/usage/charges.ts'
 import { programPath } from '../../lib/usage/agent-folders.ts'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
-import { cli, fixture, program, temporaryFolder } from '../replay/support.ts'
+import { cli, fixture, program, temporaryFolder, UNHURRIED } from '../replay/support.ts'
 import { emptyHome, usedHome } from './home.ts'
 
 afterEach(cleanUp)
@@ -38,7 +38,7 @@ describe('it says what is here and where to begin', () => {
   test('with sessions of all agents, it sums up each and writes nothing', async () => {
     const { home, env } = usedHome()
     const before = contents(home)
-    const { code, stdout, stderr } = await cli([], installed(env, 'claude', 'opencode'))
+    const { code, stdout, stderr } = await cli([], { ...UNHURRIED, ...installed(env, 'claude', 'opencode') })
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toContain('Installed: Claude Code and OpenCode.\n')
     for (const [agent, since] of [
@@ -56,7 +56,7 @@ describe('it says what is here and where to begin', () => {
 
   test('with nothing at all, it names the folders that it looked into', async () => {
     const { home, env } = emptyHome()
-    const { code, stdout, stderr } = await cli([], installed(env))
+    const { code, stdout, stderr } = await cli([], { ...UNHURRIED, ...installed(env) })
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain(
       'No coding agent that is known here is installed. There are no recorded sessions in ~/.pi/agent/sessions, ~/.claude/projects, ~/.codex/sessions, ~/.gemini/tmp and ~/.local/share/opencode/opencode.db.',

@@ -17,7 +17,7 @@ import { lastOf } from '../../rig/request.ts'
 import { gatewayTo } from '../gateway/support.ts'
 import { AGENTS, talk } from '../gateway/wire-agents.ts'
 import { command, lines, put, setUp } from '../pi/support.ts'
-import { cli } from '../replay/support.ts'
+import { cli, UNHURRIED } from '../replay/support.ts'
 import { emptyHome } from './home.ts'
 import type { Home } from './home.ts'
 
@@ -72,7 +72,7 @@ async function expectCommands({ env, file }: Home, store: string, own: string, f
   expect(listed).toMatch(
     new RegExp(`with pi-context-manager, by what it saved\\n.* paid +without +saved +share\\n.* \\$${paid} +\\$${without} +\\$${saved} +${share} %`),
   )
-  const { stdout: around } = await cli([], { ...env, PATH: '' })
+  const { stdout: around } = await cli([], { ...UNHURRIED, ...env, PATH: '' })
   expect(around.replaceAll(/\s+/g, ' ')).toContain(`It ran in sessions that cost $${paid}, and saved $${saved} there by its own account.`)
 }
 

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { AGENTS } from '../gateway/wire-agents.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
-import { cli, temporaryFolder } from '../replay/support.ts'
+import { cli, temporaryFolder, UNHURRIED } from '../replay/support.ts'
 
 afterEach(cleanUp)
 
@@ -50,7 +50,7 @@ test.each([
   const { stdout, stderr } = await cli(['usage', '--json'], env)
   const { total } = JSON.parse(stdout) as { total: { calls: number; cost: number; plan: object } }
   expect([total.calls, total.plan, total.cost > 0, stderr]).toEqual([2, { calls: onPlan, sent: onPlan * 10_000, without: onPlan * 10_000 }, onPlan === 0, ''])
-  expect((await cli([], env)).stdout).toMatch(onPlan === 0 ? /Codex .*\$0\.\d\d/ : /Codex .* plan /)
+  expect((await cli([], { ...UNHURRIED, ...env })).stdout).toMatch(onPlan === 0 ? /Codex .*\$0\.\d\d/ : /Codex .* plan /)
   const replayed = await cli(['replay', '--json', file], env)
   const { sessions } = JSON.parse(replayed.stdout) as { sessions: { plan?: { calls: number } }[] }
   expect(sessions[0]?.plan?.calls ?? 0).toBe(onPlan)
@@ -64,5 +64,5 @@ test.each([
   const { env } = homeWith(name, name === 'Codex' ? null : undefined)
   const sentence = `2 calls of ${name} count at list prices: these files don't say whether a plan at a flat rate paid`
   expect((await cli(['usage'], env)).stderr.includes(sentence)).toBe(isTold)
-  expect((await cli([], env)).stdout.replaceAll('\n', ' ').includes(sentence)).toBe(isTold)
+  expect((await cli([], { ...UNHURRIED, ...env })).stdout.replaceAll('\n', ' ').includes(sentence)).toBe(isTold)
 })

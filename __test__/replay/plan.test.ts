@@ -6,7 +6,7 @@ import { billsFile } from '../../lib/gateway/bills.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { emptyHome } from '../cli/home.ts'
 import type { Home } from '../cli/home.ts'
-import { cli } from './support.ts'
+import { cli, UNHURRIED } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -142,7 +142,7 @@ describe.each([
     expect(json.summary.accounts).toMatchObject([{ kind: 'managed', isPlan: true, paid: 180_000, plain: 240_000 }])
     const usage = await cli(['usage'], home.env)
     expect(usage.stdout.replaceAll(/\s+/g, ' ')).toContain(`count in tokens: s${ACCOUNT}`)
-    const around = await cli([], { ...home.env, PATH: '' })
+    const around = await cli([], { ...UNHURRIED, ...home.env, PATH: '' })
     expect(around.stdout).toMatch(/^(?:Pi|Claude Code) +1 +2026-03-01 +plan +-$/m)
     expect(around.stdout.replaceAll(/\s+/g, ' ')).toContain(`3 calls were made on a plan at a flat rate, and count in tokens: s${ACCOUNT}.`)
     expect(around.stdout).not.toContain('$')

@@ -47,6 +47,9 @@ export function cli(args: string[], env: Record<string, string> = {}, output: 'p
   })
 }
 
+/** For a process whose clock stands still: the program without a command then reads everything, however slow the machine is. */
+export const UNHURRIED = { NODE_OPTIONS: '--import=data:text/javascript,performance.now=()=>0' }
+
 /** A recorded session of this repository. */
 export function fixture(name: string): string {
   return fileURLToPath(new URL(`../../fixtures/sessions/${name}`, import.meta.url))
