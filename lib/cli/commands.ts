@@ -8,11 +8,11 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     const { RUN_HELP: help, RUN_OPTIONS: options, run } = await import('./run.ts')
     return { help, options, run }
   }),
-  enable: entry('start an agent so in every terminal, by its own name', async () => {
+  enable: entry('start an agent through the gateway in every terminal', async () => {
     const { enable: run, ENABLE_HELP: help, ENABLE_OPTIONS: options } = await import('./enable.ts')
     return { help, options, run }
   }),
-  disable: entry('take away what "enable" has added', async () => {
+  disable: entry('remove what "enable" added', async () => {
     const { disable: run, DISABLE_HELP: help, DISABLE_OPTIONS: options } = await import('./enable.ts')
     return { help, options, run }
   }),
@@ -29,7 +29,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     const { USAGE_HELP: help, USAGE_OPTIONS: options, usage: run } = await import('./usage.ts')
     return { help, options, run }
   }),
-  why: entry('say what made the provider process a prompt again', async () => {
+  why: entry('say why the provider processed a prompt again', async () => {
     const { WHY_HELP: help, WHY_OPTIONS: options, why: run } = await import('./why.ts')
     return { help, options, run }
   }),
@@ -85,7 +85,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     const { statusLine: run, STATUS_LINE_HELP: help, STATUS_LINE_OPTIONS: options } = await import('./status-line.ts')
     return { help, options, run }
   }),
-  completion: entry('print what completes commands and options in your shell', async () => {
+  completion: entry('print a script that completes commands and options', async () => {
     const { completion, COMPLETION_HELP: help, COMPLETION_OPTIONS: options } = await import('./completion.ts')
     return { help, options, run: async (args) => completion(args, await loaded()) }
   }),
@@ -105,5 +105,5 @@ function entry(summary: string, load: () => Promise<Omit<Command, 'summary'>>): 
 export function overview(): string {
   const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length))
   const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`)
-  return `pi-context-manager [COMMAND [options]]\n\nWithout a command, it looks for agents and their sessions on this machine, and\nsays where to begin. It writes nothing.\n\n${lines.join('\n')}\n\npi-context-manager COMMAND --help explains a command. --version (-v) names the\nversion.\n\n${exitHelp('what was looked for is not there')}`
+  return `pi-context-manager [COMMAND [options]]\n\nWithout a command, it looks for agents and their sessions on this machine, and\nsays where to begin. It writes nothing.\n\n${lines.join('\n')}\n\npi-context-manager COMMAND --help explains a command. --version (-v) prints\nthe version.\n\n${exitHelp('nothing was found')}`
 }

@@ -6,7 +6,7 @@ import { painted, suggestion, UsageError } from '../ui/index.ts'
 
 export const COMPLETION_HELP = `pi-context-manager completion SHELL
 
-Prints what completes the program's commands and options in bash, zsh or fish:
+Prints a script that completes commands and options in bash, zsh or fish:
 
   bash   echo 'source <(pi-context-manager completion bash)' >> ~/.bashrc
   zsh    echo 'source <(pi-context-manager completion zsh)' >> ~/.zshrc

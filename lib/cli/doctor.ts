@@ -21,9 +21,9 @@ export const DOCTOR_HELP = `pi-context-manager doctor [options]
 
 Checks a store: compares every version with the hash it was stored with, shows
 how large the store is and what takes up the space, and lists objects that no
-session uses. Also names what "enable" has added to your files, the files with
-texts that a killed command left behind, what is wrong among the forms of the
-gateway, and journals of XTDB databases with writes that wait. Changes nothing.
+session uses. Also names what "enable" added to your files, files with texts
+that a killed command left behind, damaged forms of the gateway, and journals of
+XTDB databases with unsent writes. Changes nothing.
 
 ${STORE_HELP}
   --top N               how many of the largest objects to list (default 10)

@@ -11,11 +11,10 @@ export const ENABLE_HELP = `pi-context-manager enable [options] AGENT...
 
 From the next terminal on, AGENT (claude, cline, codex, copilot, gemini, kilo,
 opencode or qwen) starts through the gateway, as with "pi-context-manager run --
-AGENT". A function in your shell's own file does that, with the agent's own
-name, so that its arguments and what it prints about resuming stay as they are.
-The lines are shown first, and a copy of the file goes beside it. With claude,
-its status line shows what was saved and when text leaves next, unless you have
-a status line.
+AGENT". The command adds a function with the agent's name to your shell's own
+file, so the agent's arguments and its hints about resuming stay the same. It
+shows the lines first and keeps a copy of the file beside it. The status line of
+claude shows what was saved and when text leaves next, unless you have your own.
 
 A file that is broken, read-only or a link, or that has changed in the meantime,
 stays untouched.
@@ -29,11 +28,11 @@ export const ENABLE_OPTIONS = { shell: { type: 'string' }, yes: { type: 'boolean
 
 export const DISABLE_HELP = `pi-context-manager disable [AGENT...]
 
-Takes away what "enable" has added for these agents; without a name, for all.
-The files are then as they were before, byte for byte, with what you have
-changed in them since. "doctor" lists what is enabled.
+Removes what "enable" added for these agents, or for all if you name none. Your
+files are then as they were before, byte for byte, with your own changes since.
+"doctor" lists what is enabled.
 
-${exitHelp('there was nothing to take away')}`
+${exitHelp('there was nothing to remove')}`
 
 export const DISABLE_OPTIONS = {} as const
 

@@ -12,7 +12,7 @@ import { reasonOf, UsageError } from '../ui/index.ts'
 export const SHARED_HELP = `${STORE_HELP}
   --holdout SHARE       leave this share of the sessions unedited, such as 10%,
                         to measure what the others save (default: none)
-  --models FILE         JSON with what is known better about models, by name:
+  --models FILE         JSON with your own data about models, by name:
                         {"NAME": {"contextWindow": 200000, "input": 3, ...}}
   --cache-lifetime HOW  how long Anthropic keeps what it caches: auto (default;
                         chosen for the least cost, with an API key only), client

@@ -11,19 +11,19 @@ import { out, plain, tell, UsageError } from '../ui/index.ts'
 
 export const GATEWAY_HELP = `pi-context-manager gateway [options]
 
-Runs a gateway between coding agents and their providers until it is
-interrupted. Give it to an agent as its base URL: the printed address with
-/anthropic, /openai or /gemini, or with the whole address of another provider
-behind it. Add the printed MCP server, or nothing collapses. Its secret stays
-the same from start to start.
+Runs a gateway between coding agents and their providers until you interrupt it.
+As an agent's base URL, set the printed address followed by /anthropic, /openai
+or /gemini, or by the whole address of another provider. Add the printed MCP
+server to the agent, or nothing collapses. Its secret is the same at each start.
 
   --listen [HOST:]PORT  where to listen (default 127.0.0.1:8686); any host but
                         loopback needs --token
   --token TOKEN         the path of every request must begin with it
-  --anthropic URL       where /anthropic leads (default
+  --anthropic URL       the provider behind /anthropic (default
                         https://api.anthropic.com)
-  --openai URL          where /openai leads (default https://api.openai.com/v1)
-  --gemini URL          where /gemini leads (default
+  --openai URL          the provider behind /openai (default
+                        https://api.openai.com/v1)
+  --gemini URL          the provider behind /gemini (default
                         https://generativelanguage.googleapis.com)
 ${SHARED_HELP}
 

@@ -30,7 +30,7 @@ ${STORE_HELP}
   --lines               lines in a terminal, too, as in a pipe
   --json                the list as JSON
 
-${exitHelp('there is none')}`
+${exitHelp('there are no sessions')}`
 
 export const SEARCH_HELP = `pi-context-manager search [options] WORDS
 

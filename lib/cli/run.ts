@@ -16,12 +16,11 @@ import { out, plain, tell, tellCommand, UsageError } from '../ui/index.ts'
 
 export const RUN_HELP = `pi-context-manager run [options] -- PROGRAM [ARGUMENTS]
 
-Runs a coding agent so that old tool outputs collapse to references in what
-its model is sent: claude, codex, opencode, gemini, qwen, kilo, cline, copilot,
-or any program that reads ANTHROPIC_BASE_URL or OPENAI_BASE_URL. Its requests go
-through a gateway on this machine, and its model gets a tool to bring outputs
-back. Nothing is written into its configuration. Terminal, signals and exit
-code are those of the program.
+Runs a coding agent through a gateway on this machine: claude, codex, opencode,
+gemini, qwen, kilo, cline, copilot, or any program that reads ANTHROPIC_BASE_URL
+or OPENAI_BASE_URL. The gateway sends references in place of old tool outputs,
+and gives the model a tool to bring them back. It writes nothing into the
+agent's configuration. The program keeps its terminal, signals and exit code.
 
   --print               only show what would be set
 ${SHARED_HELP}
@@ -29,7 +28,7 @@ ${SHARED_HELP}
 Exit codes
   the program's own
   127  the program was not found
-  2    the gateway failed, or was asked for in a wrong way`
+  2    the gateway failed, or the arguments are wrong`
 
 /** Its options. */
 export const RUN_OPTIONS = { ...SHARED_OPTIONS, print: { type: 'boolean' } } as const

@@ -37,7 +37,7 @@ ${STORE_HELP}
                         A missing database file is created.
   --json                what was written as JSON
 
-${exitHelp(undefined, 'all of it is in the store; else, as with a damaged file, nothing is')}`
+${exitHelp(undefined, 'all of it is in the store; after a failure, nothing of it is')}`
 
 /** The name for standard output. */
 const STANDARD_OUTPUT = '-'

@@ -41,13 +41,12 @@ import { billsBeside, reading, STORE_HELP } from './store.ts'
 export const USAGE_HELP = `pi-context-manager usage [options] [FILE|FOLDER|SESSION...]
 
 Shows what your sessions cost, and what the context manager saved, by day,
-project, model or session. Costs are those that the session files have, else
-follow from the provider's token counts and the model's prices; what was written
-to be kept for an hour counts twice as much as fresh input. Savings are the
-context manager's own account, call by call. Without FILE, the sessions of Pi,
-Claude Code, Codex, Gemini CLI and OpenCode are read, with those of their
-subagents, and what the gateway has noted. A call that several of them tell of
-counts once.
+project, model or session. Costs come from the session files, or from the
+provider's token counts and the model's prices; tokens cached for an hour cost
+twice as much as fresh input. Savings are the context manager's own account,
+call by call. Without FILE, it reads the sessions of Pi, Claude Code, Codex,
+Gemini CLI and OpenCode, those of their subagents, and the gateway's bills. A
+call that is in several of them counts once.
 
   --by GROUP            day (default), project, model or session
   --since WHEN          only from this day on: 2026-01-31, or 7d, 4w, 6m, 1y
@@ -55,8 +54,8 @@ counts once.
   --project DIR         only sessions that worked in this folder or below it
   --json                the sums as JSON
 ${STORE_HELP}. The gateway's
-                        figures are beside it, and it tells how many of its
-                        sessions have no bill.
+                        bills are beside it; sessions of the store without one
+                        are counted.
 
 If some sessions were left plain (the setting "holdout", or the gateway's
 --holdout), both kinds are compared by what a call cost, or sent on a plan.

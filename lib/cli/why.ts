@@ -13,11 +13,11 @@ import { billsBeside, STORE_HELP } from './store.ts'
 
 export const WHY_HELP = `pi-context-manager why [options] SESSION|FILE
 
-Says what made the provider process tokens again that the call before had
-already sent, when, and what that cost: the newest times first. SESSION is a
-session of Pi, of the gateway, of Claude Code, Codex, Gemini CLI or OpenCode, by
-its ID or a beginning of it, as "sessions", "usage --by session" and "replay"
-show it; FILE is any session file that "replay" reads.
+Says why the provider processed tokens again that the call before had already
+sent, when, and at what cost, newest first. SESSION is the ID of a session of
+Pi, of the gateway, of Claude Code, Codex, Gemini CLI or OpenCode, or its
+beginning, as "sessions", "usage --by session" and "replay" show it; FILE is any
+session file that "replay" reads.
 
   --limit N             at most N of them (default 6)
   --json                all of them as JSON
