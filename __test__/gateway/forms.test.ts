@@ -88,6 +88,80 @@ describe('a file', () => {
     }
   })
 
+  test('brings the form back although the host has changed the first message', () => {
+    const path = place()
+    const forms = new Forms(path)
+    const items: LastForm['items'] = [0, [1, { fields: { content: { is: 'an edit' } } }], 2, { add: { role: 'user', content: 'a notice' }, isNotice: true }, 3]
+    const four = { ...form(items), chain: chain.slice(0, 5) }
+    forms.note('key', named, four)
+    const other = chainOf([{ role: 'user', content: 'another first message' }, ...messages.slice(1, 4)])
+    for (const one of [other, chain.slice(0, 5)]) {
+      forms.note('key', named, { ...four, chain: one })
+      const [stored] = new Forms(path).of('key') as [Remembered]
+      expect(opened(stored, one, 4)).toEqual(items)
+    }
+  })
+
+  describe('keeps what is known beside the form:', () => {
+    const beside = (path: string): unknown =>
+      new Forms(path).of('key').map(({ form, left, branches }) => ({ atMs: form.atMs, left: left.map((one) => [one.atMs, one.links.length - 1]), branches }))
+    const long = (count: number, atMs: number): LastForm => ({ ...form([...messages.keys()].slice(0, count), atMs), chain: chain.slice(0, count + 1) })
+
+    test('the forms before steps back, at most eight, also once another process writes the file anew', () => {
+      const path = place()
+      const forms = new Forms(path)
+      forms.note('key', named, long(50, 1))
+      for (let n = 2; n < 13; n += 1) forms.note('key', named, long(50 - n, n), true)
+      forms.note('key', named, long(60, 13))
+      const left = Array.from({ length: 8 }, (_, n) => [n + 4, 46 - n])
+      expect(beside(path)).toEqual([{ atMs: 13, left, branches: [] }])
+      const other = new Forms(path)
+      const [stored] = other.of('key') as [Remembered]
+      expect(stored.left[0]!.open(chain, 46)).toEqual({ items: [...messages.keys()].slice(0, 46), length: 46 })
+      other.note('key', named, long(61, 14))
+      expect(beside(path)).toEqual([{ atMs: 14, left, branches: [] }])
+    })
+
+    test('branches, at most eight, which lines behind them leave as they are', () => {
+      const path = place()
+      const forms = new Forms(path)
+      forms.noteBranches('key', named.id, [[1, 'unknown']])
+      expect(beside(path)).toEqual([])
+      forms.note('key', named, long(50, 1))
+      const branches = Array.from({ length: 9 }, (_, n) => [n, `link ${n}`] as const)
+      forms.noteBranches('key', named.id, branches)
+      forms.note('key', named, long(51, 2))
+      expect(beside(path)).toEqual([{ atMs: 2, left: [], branches: branches.slice(1) }])
+      const other = new Forms(path)
+      other.note('key', named, long(52, 3))
+      other.noteBranches('key', named.id, [])
+      expect(beside(path)).toEqual([{ atMs: 3, left: [], branches: [] }])
+    })
+
+    test('none once its file was erased', () => {
+      const path = place()
+      const forms = new Forms(path)
+      forms.note('key', named, long(50, 1))
+      forms.note('key', named, long(40, 2), true)
+      forms.noteBranches('key', named.id, [[1, 'link']])
+      rmSync(path, { recursive: true })
+      forms.note('key', named, long(41, 3))
+      expect(beside(path)).toEqual([{ atMs: 3, left: [], branches: [] }])
+    })
+
+    test('traces, without which a file of an earlier version is read as well', () => {
+      const path = place()
+      const forms = new Forms(path)
+      const traces = (count: number): string[] => Array.from({ length: count + 1 }, (_, n) => `a${n}`)
+      for (const count of [10, 11, 7, 30]) forms.note('key', named, { ...long(count, count), traces: traces(count) })
+      expect(new Forms(path).of('key')[0]!.form.traces).toEqual(traces(30))
+      const text = readFileSync(fileIn(path), 'utf8')
+      writeFileSync(fileIn(path), text.replaceAll(/"traces":\[[^\]]*\],/g, ''))
+      const [stored] = new Forms(path).of('key') as [Remembered]
+      expect([stored.form.atMs, stored.form.traces, opened(stored, chain, 30)]).toEqual([30, undefined, [...messages.keys()].slice(0, 30)])
+    })
+  })
+
   test('with a line that a kill has torn has the line before', () => {
     const path = place()
     const forms = new Forms(path)
@@ -116,6 +190,9 @@ describe('a file', () => {
     ['atMs', null],
     ['wasEdited', null],
     ['run', null],
+    ['traces', 7],
+    ['traces', ['']],
+    ['traces', [null, null]],
   ])('in whose last line %s is %j has the line before', (field, value) => {
     const path = place()
     const forms = new Forms(path)

@@ -89,7 +89,7 @@ export class World {
   }
 
   /** Sends the conversation. Returns the body that arrives, and whether something was rolled in it. */
-  async request({ steps }: Host): Promise<{ body: Buffer; hasRolled: boolean }> {
+  async request({ steps }: Pick<Host, 'steps'>): Promise<{ body: Buffer; hasRolled: boolean }> {
     const { hasRolled } = await this.#send(steps)
     return { body: (this.#upstream.seen.at(-1) as Seen).body, hasRolled }
   }

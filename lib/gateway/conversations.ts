@@ -9,19 +9,18 @@ import { NO_BEGINNING } from './beginning.ts'
 import type { Beginning } from './beginning.ts'
 import { Conversation } from './conversation.ts'
 import type { ConversationOptions, SentForm } from './conversation.ts'
-import type { Remembered, StoredForm } from './form-files.ts'
+import type { Branch, Remembered, StoredForm } from './form-files.ts'
 import { inMemory } from './forms.ts'
 import type { Forms } from './forms.ts'
 import type { Sender } from './identity.ts'
-import { isEditOf } from './early.ts'
-import { chainOf, commonLength } from './prefix.ts'
+import { commonLength, linkOf } from './prefix.ts'
 import { isWhole } from '../projection/index.ts'
 import { folderOf, share } from './request.ts'
 import type { ModelRequest } from './request.ts'
-import { isWrittenAnew, marksOf, saidIn } from './said.ts'
-import type { Said } from './said.ts'
-import { commonLinks, isSame, opened, storedFor, storedForSaid } from './stored.ts'
-import type { Near } from './stored.ts'
+import { marksOf } from './said.ts'
+import { askedIn, asideOf, choose, commonLinks, isMost, isNewChat, opened } from './stored.ts'
+import type { Asked, Choice, Near } from './stored.ts'
+import { TracesSoFar } from './traces.ts'
 
 /** The form in which a request goes out, and the conversation that it belongs to. */
 export interface Placed {
@@ -49,14 +48,16 @@ export class Conversations {
   readonly #cwd: string | undefined
   /** By what their sender names, the latest used last. */
   readonly #groups = new Map<string, Conversation[]>()
-  /** Beginnings of branches: requests that are not the continuation of their conversation. The next request tells. */
-  readonly #branches = new Map<string, (readonly object[])[]>()
-  /** Each conversation as it was before its user went back in it. If that one continues as well, there are two. */
-  readonly #left = new WeakMap<Conversation, StoredForm[]>()
+  /** Conversations with which another process has gone on. They continue from the form that it sent. */
+  readonly #foreign = new WeakSet<Conversation>()
+  /** The traces of their messages, as they were read last. */
+  readonly #traces = new WeakMap<Conversation, TracesSoFar>()
   /** Conversations with requests that are on their way out, and how many. */
   readonly #placing = new Map<Conversation, number>()
   /** Conversations of earlier processes that were asked for something, by ID. */
   readonly #earlier = new Map<string, Conversation>()
+  /** Those of them that had requests on the side, and none that continues them yet, with their keys. */
+  readonly #beside = new Map<Conversation, string>()
   /** The store's last state when a session on it was closed. */
   #stored: StoreState | undefined
 
@@ -71,6 +72,11 @@ export class Conversations {
     return [...this.#groups.values()].flat()
   }
 
+  /** The conversations whose models have been asked something, the latest last: all, and those of earlier processes that had requests on the side. */
+  get asked(): Conversation[] {
+    return [...this.#beside.keys(), ...this.all]
+  }
+
   /** Has the trackers look at the disk for a request that is coming, of whom its headers name. */
   look(api: ModelRequest['api'], sender: Sender): ConversationLook | undefined {
     const conversation = this.#groups.get(keyOf({ api }, sender))?.at(-1)
@@ -81,29 +87,32 @@ export class Conversations {
   /** The form in which a request goes out. Never rejects. `look` was begun when it came. */
   async place(request: ModelRequest, sender: Sender, look?: ConversationLook): Promise<Placed> {
     const key = keyOf(request, sender)
-    const chain = once(() => chainOf(request.messages))
-    const said = once(() => saidIn(request))
-    const closest = this.#edited(key, request, sender, { chain, said }) ?? this.#closest(key, request, chain, said)
-    const { found, common, left, isEdit } = closest
-    if (found !== undefined && left === undefined) share(request, found.raw, common)
-    if (left === undefined && isEdit !== true && (found === undefined || common < found.raw.length)) {
-      const branched = this.#isBranch(key, request.messages, common)
-      if (found !== undefined && !branched) {
-        this.#remember(key, request.messages)
-        return { form: found.aside(request.messages), conversation: found, isAside: true }
-      }
+    const { messages } = request
+    const asked = askedIn(request, sender)
+    const going = this.#goingOn(key, messages)
+    const known = going === undefined ? this.#known(key, asked) : [going]
+    const { near, isEdit = false, left } = going === undefined ? choose(known, asked) : { near: going }
+    if (near?.live !== undefined && left === undefined && !this.#foreign.has(near.live)) share(request, near.live.raw, near.common)
+    const isContinued = isEdit || left !== undefined || near?.isWhole === true
+    const isBranch = !isContinued && this.#isBranch(key, known, asked, near?.common ?? 0)
+    const isBegun = near === undefined || (!isContinued && !isBranch && isNewChat(near, asked))
+    if (!isContinued && !isBranch && !isBegun) {
+      this.#noteBranch(key, near, asked)
+      const conversation = this.#of(near, asked)
+      if (near.live === undefined) this.#beside.set(conversation, key)
+      return { form: asideOf(near, asked), conversation, isAside: true }
     }
-    const isSmall = found === undefined && !request.hasTools
-    if (isSmall) return { form: undefined, conversation: undefined, isAside: true }
-    const goesOn = isEdit === true || (left === undefined && this.#goesOn(found, common, sender))
-    const conversation = goesOn ? (found as Conversation) : this.#begin(key, request, sender, { chain: chain(), said }, closest)
-    if (goesOn && isEdit !== true && common < conversation.raw.length) this.#noteLeft(conversation)
+    if (isBegun && !request.hasTools) return { form: undefined, conversation: undefined, isAside: true }
+    const goesOn = !isBegun && left === undefined && (isContinued || (asked.isNamed && isMost(near)))
+    const leaves = goesOn && !isEdit && !near.isWhole
+    const conversation = (goesOn ? this.#caughtUp(near, asked) : undefined) ?? this.#begin(key, sender, asked, { known, near, left, goesOn })
+    const common = goesOn && conversation === near.live ? near.common : undefined
     this.#use(key, conversation)
-    const known = { ...(goesOn ? { common } : { chain: chain() }), ...(look?.conversation === conversation ? { looked: look.done } : {}) }
+    const beside = { ...(common === undefined ? { chain: asked.chain() } : { common }), ...(look?.conversation === conversation ? { looked: look.done } : {}) }
     this.#placing.set(conversation, (this.#placing.get(conversation) ?? 0) + 1)
     try {
-      const form = await conversation.next(request, known)
-      this.#note(key, conversation)
+      const form = await conversation.next(request, beside)
+      this.#note(key, conversation, leaves)
       return { form, conversation, isAside: false }
     } finally {
       const left = (this.#placing.get(conversation) as number) - 1
@@ -114,7 +123,7 @@ export class Conversations {
 
   /** True if anything in the conversations of a sender has been edited, in this process or before. */
   wasEdited(request: ModelRequest, sender: Sender): boolean {
-    return this.#forms.of(keyOf(request, sender)).some(({ form }) => form.wasEdited)
+    return this.#formsOf(keyOf(request, sender)).some(({ form }) => form.wasEdited)
   }
 
   /** Closes all sessions, and says so if the database does not have all that they wrote. */
@@ -130,88 +139,49 @@ export class Conversations {
     if (unsent !== undefined) this.#options.onTrouble('unsent', unsent)
   }
 
-  /**
-   * True if a request continues a conversation in its place. The user may have gone back a few messages; if
-   * the host has replaced most of it, a new conversation begins. The same applies where only the beginning names a
-   * session.
-   */
-  #goesOn(found: Conversation | undefined, common: number, { session }: Sender): boolean {
-    if (found === undefined) return false
-    const { length } = found.raw
-    return common === length || (session !== undefined && common * 2 >= length)
-  }
-
-  /** True if a request continues a branch of which one request is known already. */
-  #isBranch(key: string, messages: readonly object[], common: number): boolean {
-    const branches = this.#branches.get(key) ?? []
-    const index = branches.findIndex((branch) => branch.length > common && branch.length < messages.length && commonLength(branch, messages) === branch.length)
-    if (index < 0) return false
-    branches.splice(index, 1)
-    return true
-  }
-
-  #noteLeft(conversation: Conversation): void {
-    this.#left.set(conversation, [...(this.#left.get(conversation) ?? []).slice(-7), inMemory(conversation.form)])
-  }
-
-  #remember(key: string, messages: readonly object[]): void {
-    const branches = (this.#branches.get(key) ?? []).filter((branch) => commonLength(branch, messages) < branch.length)
-    this.#branches.set(key, [...branches.slice(-7), messages])
-  }
-
-  /**
-   * The conversation that has most in common with a request, and how much. None if one of an earlier process has more: hosts
-   * without IDs begin all of theirs with the same messages.
-   */
-  #closest(key: string, request: ModelRequest, chain: () => string[], said: () => Said): Closest {
-    let closest = longest(this.#groups.get(key) ?? [], request.messages)
-    if (closest.found !== undefined && this.#catchUp(key, closest.found, request, chain)) closest = longest(this.#groups.get(key) ?? [], request.messages)
-    if (closest.found === undefined || closest.common === closest.found.raw.length) return closest
-    for (const found of this.#groups.get(key) ?? []) {
-      for (const left of this.#left.get(found) ?? []) {
-        const common = left.links.length - 1
-        if (common > closest.common && commonLinks(left.links, chain()) === common) closest = { found, common, left }
-      }
+  /** The longest conversation of this process that a request continues, if no other process has gone on with it. */
+  #goingOn(key: string, messages: readonly object[]): Near | undefined {
+    let found: Conversation | undefined
+    for (const one of this.#groups.get(key) ?? []) {
+      const { length } = one.raw
+      if (length > 0 && length >= (found?.raw.length ?? 0) && length <= messages.length && commonLength(one.raw, messages) === length) found = one
     }
-    if (closest.left !== undefined) return closest
-    const near = nearIn(this.#earlierOnes(key), key, chain(), said)
-    return near?.isAnew === true || (near?.isWhole === true && near.common > closest.common) ? { found: undefined, common: 0 } : closest
+    if (found === undefined || this.#foreign.has(found) || this.#forms.isForeign(key, found.id)) return undefined
+    const live = found
+    return {
+      // Mostly nothing asks for it.
+      get stored() {
+        return remembered(live)
+      },
+      live,
+      common: live.raw.length,
+      isWhole: true,
+    }
   }
 
-  /**
-   * The conversation that a request continues although its host changed something early in it. Another process decides the same
-   * from the files on disk.
-   */
-  #edited(key: string, request: ModelRequest, { session }: Sender, { chain, said }: { chain: () => string[]; said: () => Said }): Closest | undefined {
-    const { api, messages, hasTools } = request
+  /** The conversations of a key, of this process and of others, the latest used last. */
+  #known(key: string, { chain }: Asked): Near[] {
+    const stored = this.#formsOf(key)
     const group = this.#groups.get(key) ?? []
-    if (!hasTools) return undefined
-    const near = group.toReversed().map((found) => ({ found, common: commonLength(found.raw, messages) }))
-    if (near.some(({ found, common }) => common === found.raw.length)) return undefined
-    if (session === undefined && near.length > 0 && storedFor(this.#earlierOnes(key), chain())?.isWhole === true) return undefined
-    const edited = near.find(({ found, common }) =>
-      session === undefined
-        ? isWrittenAnew({ api, messages: found.raw as object[], said: found.said }, request, said())
-        : isEditOf(found.raw, messages, common),
-    )
-    return edited === undefined || this.#forms.isForeign(key, edited.found.id) ? undefined : { ...edited, isEdit: true }
+    const unstored = group.filter(({ id, raw }) => raw.length > 0 && !stored.some((one) => one.id === id)).map(remembered)
+    return [...unstored, ...stored]
+      .toSorted((one, other) => one.form.atMs - other.form.atMs)
+      .map((one) => {
+        const common = commonLinks(one.form.links, chain())
+        return { stored: one, live: group.find(({ id }) => id === one.id), common, isWhole: common > 0 && common === one.form.links.length - 1 }
+      })
   }
 
-  /** Another gateway may have continued a conversation. If so, this one continues from the form that the other one sent. */
-  #catchUp(key: string, conversation: Conversation, request: ModelRequest, chain: () => string[]): boolean {
-    if (!this.#forms.isForeign(key, conversation.id)) return false
-    const form = this.#forms.of(key).find(({ id }) => id === conversation.id)?.form
-    const common = form === undefined ? 0 : commonLinks(form.links, chain())
-    const beginning = form === undefined ? undefined : opened(form, chain(), common, request)
-    if (form === undefined || beginning === undefined) return false
-    conversation.takeOver(request.messages.slice(0, common), beginning, form)
-    return true
+  /** The stored conversations of a key. Notes first with which of them another process has gone on. */
+  #formsOf(key: string): readonly Remembered[] {
+    for (const one of this.#groups.get(key) ?? []) if (this.#forms.isForeign(key, one.id)) this.#foreign.add(one)
+    return this.#forms.of(key)
   }
 
   /** Returns the known conversations of other processes. */
   #earlierOnes(key: string): Remembered[] {
     const group = this.#groups.get(key) ?? []
-    return this.#forms.of(key).filter(({ id }) => !group.some((one) => one.id === id))
+    return this.#formsOf(key).filter(({ id }) => !group.some((one) => one.id === id))
   }
 
   /**
@@ -219,49 +189,94 @@ export class Conversations {
    * names no sessions. Where it does, none: they are known by name.
    */
   othersLike(conversation: Conversation): Conversation[] {
-    const key = [...this.#groups].find(([, group]) => group.includes(conversation))?.[0]
+    const key = this.#beside.get(conversation) ?? [...this.#groups].find(([, group]) => group.includes(conversation))?.[0]
     if (key === undefined || !NAMELESS.test(key)) return []
     return this.#earlierOnes(key)
-      .flatMap((one) => (one.cwd === conversation.cwd ? [this.#earlierOf(one, conversation.api)] : []))
+      .flatMap(({ id, cwd }) => (cwd === conversation.cwd && id !== conversation.id ? [this.#earlierOf({ id, cwd }, conversation.api)] : []))
       .toReversed()
   }
 
-  /** Notes what is about to go out. */
-  #note(key: string, conversation: Conversation): void {
-    const { id, cwd, before, form } = conversation
+  /** True if a request continues a branch of which one request is known already. */
+  #isBranch(key: string, known: readonly Near[], { request: { messages }, chain }: Asked, common: number): boolean {
+    for (const { stored } of known) {
+      const branch = stored.branches.find(([length, link]) => length > common && length < messages.length && linkOf(chain()[length] as string) === link)
+      if (branch === undefined) continue
+      this.#noteBranches(
+        key,
+        stored,
+        stored.branches.filter((one) => one !== branch),
+      )
+      return true
+    }
+    return false
+  }
+
+  #noteBranch(key: string, { stored }: Near, { chain }: Asked): void {
+    const own = chain()
+    // One that this request continues is known by it.
+    const others = stored.branches.filter(([length, link]) => own[length] === undefined || linkOf(own[length]) !== link)
+    this.#noteBranches(key, stored, [...others, [own.length - 1, linkOf(own.at(-1) as string)]])
+  }
+
+  #noteBranches(key: string, { id }: Remembered, branches: readonly Branch[]): void {
+    this.#noted(() => this.#forms.noteBranches(key, id, branches))
+  }
+
+  /** Notes what is about to go out. `leaves`: its user went back. */
+  #note(key: string, conversation: Conversation, leaves: boolean): void {
+    const { id, cwd, before, form, api, raw } = conversation
+    const isNamed = !NAMELESS.test(key)
+    const traces = this.#traces.get(conversation) ?? new TracesSoFar(api, isNamed)
+    this.#traces.set(conversation, traces)
+    const said = isNamed ? {} : { said: marksOf(conversation.said) }
+    this.#noted(() => this.#forms.note(key, { id, cwd, before: before?.id }, { ...form, ...said, traces: traces.of(raw) }, leaves))
+  }
+
+  #noted(step: () => void): void {
     try {
-      const said = NAMELESS.test(key) ? { said: marksOf(conversation.said) } : {}
-      this.#forms.note(key, { id, cwd, before: before?.id }, { ...form, ...said })
+      step()
     } catch (error) {
       this.#options.onTrouble('forms', `the form of a request could not be noted, so a later gateway may change it: ${sentenceOf(error)}`)
     }
+  }
+
+  /** The conversation of this process, which continues from the form of another one if that has gone on with it. */
+  #caughtUp({ stored: { form }, live, common }: Near, { request, chain }: Asked): Conversation | undefined {
+    if (live === undefined || !this.#foreign.has(live)) return live
+    this.#foreign.delete(live)
+    const beginning = opened(form, chain(), common, request)
+    if (beginning !== undefined || common === 0) live.takeOver(request.messages.slice(0, common), beginning ?? NO_BEGINNING, form)
+    return live
+  }
+
+  /** The conversation itself, or one of an earlier process, whose session can still be asked. */
+  #of({ stored: { id, cwd, before }, live }: Near, { request: { api }, continues }: Asked): Conversation {
+    return live ?? this.#earlierOf({ id, cwd, before: continues ? before : undefined }, api)
   }
 
   /**
    * A conversation that this process does not know: one of an earlier process, or a new one. The messages that it shares
    * with another one are sent as they were there.
    */
-  #begin(key: string, request: ModelRequest, sender: Sender, { chain, said }: { chain: readonly string[]; said: () => Said }, closest: Closest): Conversation {
+  #begin(key: string, sender: Sender, asked: Asked, { known, near, left, goesOn }: Begin): Conversation {
+    const { request, isNamed } = asked
     const { api } = request
-    const group = this.#groups.get(key) ?? []
-    const known = this.#earlierOnes(key)
-    const isNamed = sender.session !== undefined
-    const near = nearIn(known, key, chain, said)
-    const stored =
-      near !== undefined && (near.isWhole || near.isAnew === true || (isNamed && group.length === 0 && isSame(near, request))) ? near.stored : undefined
-    const beginning = this.#beginningFor(chain, request, closest, near, stored !== undefined)
-    const parent = sender.parent === undefined ? undefined : this.#groups.get(`${sender.parent} ${api}`)?.at(-1)
+    const stored = goesOn ? near?.stored : undefined
+    const beginning = this.#beginningFor(asked, near, left, goesOn)
+    const parent = this.#parentOf(sender, api)
     const cwd = stored?.cwd ?? folderOf(request) ?? this.#cwd ?? process.cwd()
-    const latest = group.at(-1) ?? (isNamed && known.length > 0 ? this.#earlierOf(known.at(-1) as Remembered, api) : undefined)
+    const last = isNamed ? known.at(-1) : undefined
+    const latest = last === undefined ? this.#groups.get(key)?.at(-1) : this.#of(last, asked)
     const named = stored?.before === undefined ? undefined : this.#earlierOf({ id: stored.before, cwd }, api)
     const earlier = stored === undefined ? (beginning?.of ?? latest) : parent === undefined ? named : undefined
     const continues = beginning?.of !== undefined || (earlier !== undefined && isNamed)
     const id = stored?.id ?? this.#newId(key, sender.session ?? sessionOf(sender.host, randomUUID()))
+    this.#leaveEarlier(id)
     // One that its host does not name has just got its name here.
     const isNew = stored === undefined && !isNamed
     const conversation = new Conversation({ id, api, cwd, before: earlier ?? parent, continues, isNew }, this.#options)
     // The request may include reasoning that the model wrote after an edit.
-    if (isNamed && (closest.found?.wasEdited === true || this.wasEdited(request, sender))) conversation.markEdited()
+    if (isNamed && known.some((one) => one.stored.form.wasEdited || one.live?.wasEdited === true)) conversation.markEdited()
     if (beginning !== undefined) conversation.takeOver(request.messages.slice(0, beginning.common), beginning, beginning.form)
     // The host has changed the very first message: nothing of the last request is left in this one.
     else if (stored !== undefined && near?.common === 0) conversation.takeOver([], NO_BEGINNING, stored.form)
@@ -269,39 +284,49 @@ export class Conversations {
   }
 
   /** Finds the form that was sent for the first messages of a conversation: its own, or what was edited in another one. */
-  #beginningFor(
-    chain: readonly string[],
-    request: ModelRequest,
-    { found, common: own, left }: Closest,
-    near: Near | undefined,
-    isStored: boolean,
-  ): Begun | undefined {
-    const isOwn = found !== undefined && !isStored && own >= (near?.common ?? 0)
-    const common = isOwn ? own : (near?.common ?? 0)
-    const form = isOwn ? (left ?? inMemory(found.form)) : near?.stored.form
-    const sent = form === undefined ? undefined : opened(form, chain, common, request)
-    if (form === undefined || sent === undefined) return undefined
-    if (isStored) return { ...sent, form, common, of: undefined }
-    return isWhole(sent.items, sent.length) ? undefined : { ...sent, form, common, of: isOwn ? found : this.#earlierOf((near as Near).stored, request.api) }
+  #beginningFor(asked: Asked, near: Near | undefined, left: Choice['left'] | undefined, isOwn: boolean): Begun | undefined {
+    if (near === undefined) return undefined
+    const { form, common } = left ?? { form: near.stored.form, common: near.common }
+    const sent = opened(form, asked.chain(), common, asked.request)
+    if (sent === undefined) return undefined
+    if (isOwn) return { ...sent, form, common, of: undefined }
+    return isWhole(sent.items, sent.length) ? undefined : { ...sent, form, common, of: this.#of(near, asked) }
+  }
+
+  /** The latest conversation of the agent that has started the sender. */
+  #parentOf({ parent }: Sender, api: ModelRequest['api']): Conversation | undefined {
+    if (parent === undefined) return undefined
+    const key = `${parent} ${api}`
+    const stored = this.#groups.has(key) ? undefined : this.#forms.of(key).at(-1)
+    return stored === undefined ? this.#groups.get(key)?.at(-1) : this.#earlierOf(stored, api)
   }
 
   /** An ID that no conversation of a key has: the name of its session, with a number for later ones. */
   #newId(key: string, base: string): string {
-    const taken = new Set([...(this.#groups.get(key) ?? []), ...this.#forms.of(key)].map(({ id }) => id))
+    const taken = new Set([...(this.#groups.get(key) ?? []), ...this.#formsOf(key)].map(({ id }) => id))
     let id = base
     for (let number = 2; taken.has(id); number += 1) id = `${base}~${number}`
     return id
   }
 
-  /** A conversation of another process, whose session can still be asked. */
-  #earlierOf({ id, cwd }: { id: string; cwd: string }, api: ModelRequest['api']): Conversation {
-    let one = this.#earlier.get(id)
-    if (one === undefined) this.#earlier.set(id, (one = new Conversation({ id, api, cwd }, this.#options)))
-    for (const [oldest, other] of [...this.#earlier].slice(0, Math.max(0, this.#earlier.size - MOST_OPEN))) {
-      this.#earlier.delete(oldest)
-      void this.#release(other)
-    }
+  /** A conversation of another process, whose session can still be asked, and the one that it continues, if it does. */
+  #earlierOf({ id, cwd, before }: Pick<Remembered, 'id' | 'cwd' | 'before'>, api: ModelRequest['api']): Conversation {
+    const known = this.#earlier.get(id)
+    if (known !== undefined) return known
+    const continued = before === undefined ? undefined : this.#earlierOf({ id: before, cwd }, api)
+    const one = new Conversation({ id, api, cwd, before: continued, continues: continued !== undefined }, this.#options)
+    this.#earlier.set(id, one)
+    for (const oldest of [...this.#earlier.keys()].slice(0, Math.max(0, this.#earlier.size - MOST_OPEN))) this.#leaveEarlier(oldest)
     return one
+  }
+
+  /** Lets go of a conversation of an earlier process, because others are asked or this process continues it. */
+  #leaveEarlier(id: string): void {
+    const one = this.#earlier.get(id)
+    if (one === undefined) return
+    this.#earlier.delete(id)
+    this.#beside.delete(one)
+    void this.#release(one)
   }
 
   #use(key: string, conversation: Conversation): void {
@@ -318,10 +343,7 @@ export class Conversations {
       const rest = group.filter((one) => one !== conversation)
       if (rest.length === group.length) continue
       if (rest.length > 0) this.#groups.set(key, rest)
-      else {
-        this.#groups.delete(key)
-        this.#branches.delete(key)
-      }
+      else this.#groups.delete(key)
     }
     await this.#release(conversation)
   }
@@ -346,19 +368,16 @@ function keyOf({ api }: Pick<ModelRequest, 'api'>, { session, host }: Sender): s
 /** The keys of conversations whose host names no session. */
 const NAMELESS = /^[\w-]+: /
 
-/** The stored conversation that is nearest to a request. */
-function nearIn(known: readonly Remembered[], key: string, chain: readonly string[], said: () => Said): Near | undefined {
-  return NAMELESS.test(key) ? storedForSaid(known, chain, said) : storedFor(known, chain)
+/** A conversation of this process, as it is stored. */
+function remembered({ id, cwd, form }: Conversation): Remembered {
+  return { id, cwd, form: inMemory(form), left: [], branches: [] }
 }
 
-/** A conversation of this process, and how many of a request's messages it had. */
-interface Closest {
-  found: Conversation | undefined
-  common: number
-  /** The form of these messages, if the conversation has gone back since. */
-  left?: StoredForm
-  /** The request is this conversation, in which the host has changed something early. */
-  isEdit?: boolean
+/** The conversation that begins: one of an earlier process that continues, or one that has its first messages from another. */
+interface Begin extends Pick<Choice, 'near'> {
+  known: readonly Near[]
+  left: Choice['left'] | undefined
+  goesOn: boolean
 }
 
 /** The form that was sent for the first messages of a conversation. */
@@ -368,21 +387,4 @@ interface Begun extends Beginning {
   common: number
   /** The other conversation that it continues. */
   of: Conversation | undefined
-}
-
-/** The conversation that has most in common with some messages, and how much. The whole of one counts more than a part. */
-function longest(group: readonly Conversation[], messages: readonly object[]): Closest {
-  let best: { found: Conversation | undefined; common: number; isWhole: boolean } = { found: undefined, common: 0, isWhole: false }
-  for (const one of group.toReversed()) {
-    const common = commonLength(one.raw, messages)
-    const isWhole = common === one.raw.length
-    if (common > 0 && (isWhole ? !best.isWhole || common > best.common : !best.isWhole && common > best.common)) best = { found: one, common, isWhole }
-  }
-  return best
-}
-
-/** Works once, at its first use. */
-function once<T extends object>(work: () => T): () => T {
-  let done: T | undefined
-  return () => (done ??= work())
 }

@@ -9,6 +9,7 @@ import { defaultStorePath, denial, isDenial, isFields, isRunning, statOf, UNFINI
 import type { StoreOptions } from '../../index.js'
 import { isSealed, opened } from './seal.ts'
 import type { Sealed, Unsealed } from './seal.ts'
+import type { Traces } from './traces.ts'
 
 /** The folder beside a store in which each store has its forms. */
 export const FORMS_FOLDER = 'gateway-forms'
@@ -37,6 +38,10 @@ export interface StoredForm {
   wasEdited: boolean
   /** The marks of what was said; none if the host names its sessions. */
   said: readonly string[]
+  /** Its traces; undefined in a file of an earlier version. */
+  traces: Traces | undefined
+  /** The form as a line of a file by itself. */
+  line(): WholeLine
   /**
    * The items for the first messages of a conversation with this chain, up to `length` of them; undefined if it is another
    * conversation.
@@ -44,10 +49,20 @@ export interface StoredForm {
   open(chain: readonly string[], length: number): Unsealed | undefined
 }
 
+/** A request that was not the continuation of its conversation: the number of its messages, and the last of its links. */
+export type Branch = readonly [length: number, link: string]
+
 /** A conversation and its last form. */
 export interface Remembered extends Named {
   form: StoredForm
+  /** Its forms before its user went back in it, the latest last. If one of these continues as well, there are two conversations. */
+  left: readonly StoredForm[]
+  /** The branches of which one request is known. The next request tells whether they continue. */
+  branches: readonly Branch[]
 }
+
+/** The number of forms before steps back, and of branches, that are remembered of one conversation. */
+export const MOST_BESIDE = 8
 
 /** A line of a file: a form in terms of the one before it. */
 export interface Line {
@@ -65,6 +80,18 @@ export interface Line {
   wasEdited: boolean
   /** The marks of what was said, if the host names no session. */
   said?: readonly string[]
+  /** The traces behind as many as it takes links from the line before. */
+  traces?: Traces
+  /** The user went back: the form of the line before is one that was left. */
+  leaves?: true
+}
+
+/** A line that does not build on another one. */
+export type WholeLine = Omit<Line, 'run' | 'kept' | 'linked' | 'leaves'>
+
+/** A line that changes only what is known beside the form. */
+export interface BesideLine {
+  branches: readonly Branch[]
 }
 
 /** The folder for the gateway's files about a store. */
@@ -115,33 +142,49 @@ export function readForm(path: string, key?: string): Remembered | undefined {
     if (!isFields(head) || head['version'] !== VERSION || (key !== undefined && head['key'] !== key)) return undefined
     const runs = new Map<string, Line>()
     let last: Line | undefined
+    let left: StoredForm[] = []
+    let branches: readonly Branch[] = []
     for (const line of lines) {
       // A line that a kill tore was its process's last.
       if (line === undefined) continue
+      if (isBeside(line)) {
+        branches = line.branches.slice(-MOST_BESIDE)
+        continue
+      }
       const one = isLine(line) ? joined(line.kept === 0 && line.linked === 0 ? undefined : runs.get(line.run), line) : undefined
       if (one === undefined) {
         // Lines that build on a damaged one are useless as well.
         runs.clear()
         continue
       }
+      if (one.leaves === true && last !== undefined) left = [...left, formOf(last)].slice(-MOST_BESIDE)
       last = one
       runs.set(one.run, one)
     }
     if (last === undefined) return undefined
     const { before, id, cwd } = head
     if (typeof id !== 'string' || typeof cwd !== 'string' || (before !== undefined && typeof before !== 'string')) return undefined
-    const { items, links, atMs, wasEdited, said = [] } = last
-    const form = { links, atMs, wasEdited, said, open: (chain: readonly string[], length: number) => opened(items, links.length - 1, chain, length) }
-    return { id, cwd, ...(before === undefined ? {} : { before }), form }
+    return { id, cwd, ...(before === undefined ? {} : { before }), form: formOf(last), left, branches }
   } catch {
     return undefined
   }
 }
 
+function formOf({ items, links, atMs, wasEdited, said = [], traces }: Line): StoredForm {
+  const marks = said.length === 0 ? {} : { said }
+  const line = { items, links, atMs, wasEdited, ...marks, ...(traces === undefined ? {} : { traces }) }
+  return { links, atMs, wasEdited, said, traces, line: () => line, open: (chain, length) => opened(items, links.length - 1, chain, length) }
+}
+
+function isBeside(value: unknown): value is BesideLine {
+  if (!isFields(value) || !Array.isArray(value['branches']) || 'items' in value) return false
+  return value['branches'].every((one: unknown) => Array.isArray(one) && one.length === 2 && Number.isInteger(one[0]) && typeof one[1] === 'string')
+}
+
 /** True if a value from a file has the fields of a line. A user may have changed the file by hand. */
 function isLine(value: unknown): value is Line {
   if (!isFields(value)) return false
-  const { run, kept, linked, items, links, atMs, wasEdited, said = [] } = value
+  const { run, kept, linked, items, links, atMs, wasEdited, said = [], traces = [] } = value
   const isCount = (count: unknown): boolean => Number.isInteger(count) && (count as number) >= 0
   return (
     typeof run === 'string' &&
@@ -152,7 +195,8 @@ function isLine(value: unknown): value is Line {
     Number.isFinite(atMs) &&
     typeof wasEdited === 'boolean' &&
     Array.isArray(said) &&
-    said.every((mark) => typeof mark === 'string')
+    said.every((mark) => typeof mark === 'string') &&
+    Array.isArray(traces)
   )
 }
 
@@ -166,7 +210,11 @@ function joined(before: Line | undefined, line: Line): Line | undefined {
   ]
   if (!links.every((link) => typeof link === 'string') || !items.every((item) => isSealed(item, links.length - 1))) return undefined
   const places = items.map((item) => placeOf(item as EditedItem)).filter((place) => place !== undefined)
-  return places.every((place, n) => n === 0 || place > (places[n - 1] as number)) ? { ...line, items, links } : undefined
+  if (!places.every((place, n) => n === 0 || place > (places[n - 1] as number))) return undefined
+  const { traces: added, ...rest } = line
+  if (added === undefined) return { ...rest, items, links }
+  const traces = [...(before?.traces?.slice(0, linked) ?? []), ...added]
+  return traces.length === links.length && traces.every((one) => typeof one === 'string') ? { ...rest, items, links, traces } : undefined
 }
 
 /** Forgets forms of a store: all, or those of some sessions. Text that is erased from the store must not stay in them. */

@@ -7,12 +7,14 @@ import { randomUUID } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { statOf, writePrivateFile } from '../core/index.ts'
+import { isEdited, nextsOf } from '../projection/index.ts'
 import type { EditedItem } from '../projection/index.ts'
-import { formFile, formFiles, headOf, readForm, stateOf, tidyForms } from './form-files.ts'
-import type { Line, Named, Remembered, StoredForm } from './form-files.ts'
+import { formFile, formFiles, headOf, MOST_BESIDE, readForm, stateOf, tidyForms } from './form-files.ts'
+import type { BesideLine, Branch, Line, Named, Remembered, StoredForm, WholeLine } from './form-files.ts'
 import { beginningOf } from './beginning.ts'
 import { commonLength, linkOf } from './prefix.ts'
 import { sealed } from './seal.ts'
+import type { Traces } from './traces.ts'
 
 /** The form in which a conversation was last sent. */
 export interface LastForm {
@@ -26,6 +28,8 @@ export interface LastForm {
   wasEdited: boolean
   /** The marks of what was said, if the host names no session ({@link marksOf}). */
   said?: readonly string[]
+  /** Its traces, if they are noted. */
+  traces?: Traces
 }
 
 /** A file, as far as this process knows it. */
@@ -75,17 +79,58 @@ export class Forms {
   }
 
   /**
-   * Notes the form of a request that is about to leave. Throws the system's error if it can't be written; a later process
+   * Notes the form of a request that is about to leave. `leaves`: the user went back, so that the form before it may continue as
+   * another conversation. Throws the system's error if it can't be written; a later process
    * then takes the form from the record, which costs it the provider's cache at most.
    */
-  note(key: string, named: Named, form: LastForm): void {
-    const others = (this.#memory.get(key) ?? []).filter(({ id }) => id !== named.id)
-    const remembered = { ...named, form: inMemory(form) }
-    this.#memory.set(key, [...others.slice(1 - MOST_OF_ONE), remembered])
-    dropFirst(this.#memory)
-    if (!this.#write(key, named, form, remembered)) return
+  note(key: string, named: Named, form: LastForm, leaves = false): void {
+    const before = this.#current(key, named.id)
+    const isBack = leaves && before !== undefined
+    const left = [...(before?.left ?? []), ...(isBack ? [before.form] : [])].slice(-MOST_BESIDE)
+    const remembered = { ...named, form: inMemory(form), left, branches: before?.branches ?? [] }
+    const others = this.#remember(key, remembered)
+    if (!this.#write(key, named, form, remembered, isBack)) return
     if (others.length === 0) this.#memory.delete(key)
     else this.#memory.set(key, others)
+  }
+
+  /**
+   * Notes the branches of a conversation of which one request each is known. Where its file has been erased or another process has just gone on with it,
+   * there is nothing to add to. Throws as {@link note}.
+   */
+  noteBranches(key: string, id: string, branches: readonly Branch[]): void {
+    const before = this.#current(key, id)
+    if (before === undefined) return
+    const remembered = { ...before, branches: branches.slice(-MOST_BESIDE) }
+    const name = formFile(key, id)
+    const { state, own } = this.#files.get(name) ?? {}
+    if (this.#folder === undefined || state === undefined) return void this.#remember(key, remembered)
+    const after = appended(join(this.#folder, name), state, { branches: remembered.branches })
+    if (after !== undefined) this.#know(name, { state: after, remembered, ...(own === undefined ? {} : { own }) })
+  }
+
+  /** A conversation as it is now; undefined if it was erased or never noted. */
+  #current(key: string, id: string): Remembered | undefined {
+    const inMemory = (this.#memory.get(key) ?? []).find((one) => one.id === id)
+    if (this.#folder === undefined || inMemory !== undefined) return inMemory
+    const name = formFile(key, id)
+    const path = join(this.#folder, name)
+    const stat = statOf(path)
+    if (stat === undefined) return undefined
+    return this.#read(key, name, stateOf(stat)).remembered
+  }
+
+  #read(key: string, name: string, state: string): Known {
+    const known = this.#files.get(name)
+    return known?.state === state ? known : this.#know(name, { state, remembered: readForm(join(this.#folder as string, name), key) })
+  }
+
+  /** Keeps it in memory. Returns the others there. */
+  #remember(key: string, remembered: Remembered): readonly Remembered[] {
+    const others = (this.#memory.get(key) ?? []).filter(({ id }) => id !== remembered.id)
+    this.#memory.set(key, [...others.slice(1 - MOST_OF_ONE), remembered])
+    dropFirst(this.#memory)
+    return others
   }
 
   #stored(key: string): Remembered[] {
@@ -93,11 +138,7 @@ export class Forms {
     if (folder === undefined) return []
     return formFiles(folder, key)
       .slice(-MOST_OF_ONE)
-      .flatMap(({ name, state }) => {
-        let known = this.#files.get(name)
-        if (known?.state !== state) known = this.#know(name, { state, remembered: readForm(join(folder, name), key) })
-        return known.remembered ?? []
-      })
+      .flatMap(({ name, state }) => this.#read(key, name, state).remembered ?? [])
   }
 
   #know(name: string, known: Known): Known {
@@ -108,15 +149,16 @@ export class Forms {
   }
 
   /** Returns false if the form has to stay in memory. */
-  #write(key: string, named: Named, form: LastForm, remembered: Remembered): boolean {
+  #write(key: string, named: Named, form: LastForm, remembered: Remembered, leaves: boolean): boolean {
     const name = formFile(key, named.id)
     if (this.#folder === undefined) return false
     const path = join(this.#folder, name)
     const { own, state } = this.#files.get(name) ?? {}
     if (own !== undefined) {
-      const [kept, linked] = [commonLength(own.form.items, form.items), sameLinks(own.form.chain, form.chain)]
+      const linked = sameLinks(own.form.chain, form.chain)
+      const kept = sameItems(own.form, form, linked)
       const count = own.count + form.items.length - kept
-      const line = this.#line(form, kept, linked)
+      const line = { ...this.#line(form, kept, linked), ...(leaves ? { leaves } : {}) }
       const after = count > MOST_DEAD * form.items.length + 100 ? undefined : appended(path, state as string, line)
       if (after !== undefined) {
         this.#know(name, { state: after, remembered, own: { form, count } })
@@ -124,21 +166,65 @@ export class Forms {
       }
     }
     this.#files.delete(name)
-    writePrivateFile(path, `${headOf(key, named)}\n${JSON.stringify(this.#line(form, 0, 0))}\n`)
-    this.#know(name, { state: stateOf(statSync(path)), remembered, own: { form, count: form.items.length } })
+    const { left, branches } = remembered
+    const before = left.map((one): Line => ({ run: this.#run, kept: 0, linked: 0, ...one.line() }))
+    const lines: (Line | BesideLine)[] = linked([...before, this.#line(form, 0, 0)])
+    if (branches.length > 0) lines.push({ branches })
+    writePrivateFile(path, [headOf(key, named), ...lines.map((line) => JSON.stringify(line)), ''].join('\n'))
+    const count = before.reduce((sum, { items }) => sum + items.length, form.items.length)
+    this.#know(name, { state: stateOf(statSync(path)), remembered, own: { form, count } })
     return true
   }
 
-  #line({ chain, items, atMs, wasEdited, said }: LastForm, kept: number, linked: number): Line {
-    const marks = said === undefined ? {} : { said }
-    return { run: this.#run, kept, linked, atMs, wasEdited, ...marks, items: sealed(items, kept, chain), links: chain.slice(linked).map(linkOf) }
+  #line(form: LastForm, kept: number, linked: number): Line {
+    return { run: this.#run, kept, linked, ...lineOf(form, kept, linked) }
   }
 }
 
 /** A form of this process, as those of others. */
-export function inMemory({ chain, items, atMs, wasEdited, said = [] }: LastForm): StoredForm {
+export function inMemory(form: LastForm): StoredForm {
+  const { chain, items, atMs, wasEdited, said = [], traces } = form
   const count = chain.length - 1
-  return { links: chain.map(linkOf), atMs, wasEdited, said, open: (_, length) => beginningOf(items, count, length) }
+  const links = chain.map(linkOf)
+  return { links, atMs, wasEdited, said, traces, line: () => lineOf(form), open: (_, length) => beginningOf(items, count, length) }
+}
+
+/** A form as a line: its items from one on, and the same for its links and traces. */
+function lineOf({ chain, items, atMs, wasEdited, said, traces }: LastForm, kept = 0, linked = 0): WholeLine {
+  const marks = said === undefined ? {} : { said }
+  const own = traces === undefined ? {} : { traces: traces.slice(linked) }
+  return { atMs, wasEdited, ...marks, ...own, items: sealed(items, kept, chain), links: chain.slice(linked).map(linkOf) }
+}
+
+/** Forms behind each other, each of which was left for the next one, in terms of the one before. */
+function linked(lines: readonly Line[]): Line[] {
+  return lines.map((line, n) => {
+    const before = lines[n - 1]
+    if (before === undefined) return line
+    const common = commonLength(before.links, line.links)
+    // A line that builds on nothing has no traces before it.
+    const isBuilt = common > 0 && (before.traces === undefined) === (line.traces === undefined)
+    if (!isBuilt) return { ...line, leaves: true }
+    return {
+      ...line,
+      linked: common,
+      links: line.links.slice(common),
+      ...(line.traces === undefined ? {} : { traces: line.traces.slice(common) }),
+      leaves: true,
+    }
+  })
+}
+
+/** The number of items that two forms have in common, also on disk: what is sealed there is sealed with the messages up to it, of which `linked` links are the same. */
+function sameItems(one: LastForm, other: LastForm, linked: number): number {
+  const [before, after] = [one, other].map(({ items, chain }) => nextsOf(items, chain.length - 1)) as [number[], number[]]
+  const isSame = (item: EditedItem | undefined, n: number): boolean => {
+    const key = (after[n] as number) + (item !== undefined && isEdited(item) ? 1 : 0)
+    return typeof item === 'number' || (before[n] === after[n] && key < linked)
+  }
+  const most = commonLength(one.items, other.items)
+  const first = other.items.slice(0, most).findIndex((item, n) => !isSame(item, n))
+  return first < 0 ? most : first
 }
 
 /** The number of entries that two chains have in common. */
@@ -158,7 +244,7 @@ function dropFirst(map: Map<string, unknown>): void {
  * Appends a line to a file that is as this process knows it. Returns its new state; undefined if another process erased it or
  * wrote to it.
  */
-function appended(path: string, state: string, line: Line): string | undefined {
+function appended(path: string, state: string, line: Line | BesideLine): string | undefined {
   let file: number
   try {
     file = openSync(path, constants.O_WRONLY | constants.O_APPEND)

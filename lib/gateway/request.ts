@@ -130,9 +130,15 @@ export function inEnvelope({ envelope }: ModelRequest, edit: JsonEdit): JsonEdit
  * Results are none of them, nor what a model says.
  */
 function beforeAnswers(body: Fields, messages: readonly Fields[]): string[] {
-  const answer = messages.findIndex(({ role, type }) => role === 'assistant' || role === 'model' || role === 'tool' || /_(?:call|output)$/.test(textOf(type)))
+  const answer = messages.findIndex(isAnswer)
   const first = messages.slice(0, Math.min(answer < 0 ? messages.length : answer, MOST_FIRST))
   return [...systemsOf(body), ...first.map(({ content, parts }) => content ?? parts)].flatMap(textsIn)
+}
+
+/** True if a message is of the model, or the result of a call. */
+export function isAnswer(message: object): boolean {
+  const { role, type } = message as Fields
+  return role === 'assistant' || role === 'model' || role === 'tool' || /_(?:call|output)$/.test(textOf(type))
 }
 
 /** The largest number of a host's messages before the first answer. */

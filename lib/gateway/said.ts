@@ -4,9 +4,7 @@
  * and writes another date before the first prompt.
  */
 import { createHash } from 'node:crypto'
-import { isFields, resultText } from '../core/index.ts'
-import type { EngineMessage } from '../core/index.ts'
-import { placeholderOf } from '../tools/index.ts'
+import { isFields } from '../core/index.ts'
 import { commonLength, linkOf } from './prefix.ts'
 import { firstPrompt } from './request.ts'
 import type { ModelRequest } from './request.ts'
@@ -111,49 +109,13 @@ export function lengthsOf(said: Said): Map<string, number> {
   return new Map(said.chain.flatMap((_, length) => marksOf(said, length).map((mark) => [mark, length] as const)))
 }
 
-/** True if the messages of a request are those of a conversation that its host has written anew. */
-export function isWrittenAnew(before: Conversed, now: Conversed, said: Said): boolean {
-  if (said.chain.length === 1) return false
-  const lengths = lengthsOf(said)
-  return marksOf(before.said ?? saidIn(before)).some((mark) => lengths.has(mark)) && hasOutputs(outputsOf(before), outputsOf(now))
-}
-
-/** The messages of a request, and what was read from them, if it was. */
-interface Conversed extends Pick<ModelRequest, 'api' | 'messages'> {
-  said?: Said
-}
-
-/** False if no call is the same, or one has another output: then it is another chat that begins alike. */
-function hasOutputs(before: ReadonlyMap<string, string>, now: ReadonlyMap<string, string>): boolean {
-  const same = [...before].filter(([id]) => now.has(id))
-  return (before.size === 0 || same.length > 0) && same.every(([id, text]) => text === CLEARED || now.get(id) === CLEARED || now.get(id) === text)
-}
-
-/** Stands for a text that a host writes in place of an output. */
-const CLEARED = ''
-
-/** The outputs of calls by their IDs. */
-function outputsOf(request: Pick<ModelRequest, 'api' | 'messages'>): Map<string, string> {
-  const found = new Map<string, string>()
-  for (const part of partsOf(request)) {
-    if (part.role !== 'toolResult') continue
-    const text = resultText(part)
-    found.set(part.toolCallId ?? '', placeholderOf(text) === undefined ? text : CLEARED)
-  }
-  return found
+/** The number of texts and calls that a request has in common with a chat of these marks that its host has written anew; 0: it is another one. */
+export function lengthAnew(marks: readonly string[], lengths: ReadonlyMap<string, number>): number {
+  return Math.max(0, ...marks.map((mark) => lengths.get(mark) ?? 0))
 }
 
 function hashOf(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('base64url')
-}
-
-function* partsOf({ api, messages }: Pick<ModelRequest, 'api' | 'messages'>): Generator<EngineMessage> {
-  const shape = shapeOf(api)
-  for (let at = 0; at < messages.length;) {
-    const { size, parts } = shape.read(messages, at)
-    yield* parts
-    at += size
-  }
 }
 
 function blocksOf(content: unknown): Record<string, unknown>[] {

@@ -1,51 +1,134 @@
-/** Finds the conversation of another process that a request continues, among those whose forms are stored. */
+/** Finds the conversation that a request continues, among those that are known: of this process and of others. */
 import { appliedItems } from '../projection/index.ts'
-import { withRest } from './beginning.ts'
+import { asTheyAre, withRest } from './beginning.ts'
+import type { Conversation, SentForm } from './conversation.ts'
+import { isEditOf } from './early.ts'
 import type { Remembered, StoredForm } from './form-files.ts'
 import { isPaired } from './pairs.ts'
-import { linkOf } from './prefix.ts'
+import type { Sender } from './identity.ts'
+import { chainOf, linkOf } from './prefix.ts'
+import { isAnswer } from './request.ts'
 import type { ModelRequest } from './request.ts'
-import { lengthsOf } from './said.ts'
+import { lengthAnew, lengthsOf, saidIn } from './said.ts'
 import type { Said } from './said.ts'
 import type { Unsealed } from './seal.ts'
 import { shapeOf } from './shape.ts'
+import { hasOutputs, TracesSoFar } from './traces.ts'
+import type { Traces } from './traces.ts'
 
-/** A conversation of another process, and how many of a request's messages it had. */
+/** A conversation, and how many of a request's messages it had. */
 export interface Near {
   stored: Remembered
+  /** The conversation itself; undefined if this process does not have it. */
+  live: Conversation | undefined
   common: number
   /** All that it had. */
   isWhole: boolean
-  /** It is the same chat, which its host has written anew. */
-  isAnew?: true
 }
 
-/** The longest one that a chain continues; if there is none, the one that has most in common with it. */
-export function storedFor(known: readonly Remembered[], chain: readonly string[]): Near | undefined {
-  const found = known.map((stored): Near => {
-    const common = commonLinks(stored.form.links, chain)
-    return { stored, common, isWhole: common === stored.form.links.length - 1 }
-  })
-  const nearest = (all: readonly Near[]): Near | undefined => all.toSorted((one, other) => one.common - other.common).at(-1)
-  return nearest(found.filter(({ isWhole }) => isWhole)) ?? nearest(found)
+/** The conversation that a request belongs to. */
+export interface Choice {
+  /** Undefined if it begins like none. */
+  near: Near | undefined
+  /** The request is this conversation, in which the host has changed something early. */
+  isEdit?: true
+  /** The form of the first `common` messages, if the conversation has gone back since. */
+  left?: { form: StoredForm; common: number }
 }
 
-/** The same for a host that names no session: also the chat that it has written anew, if that is here. */
-export function storedForSaid(known: readonly Remembered[], chain: readonly string[], said: () => Said): Near | undefined {
-  const near = storedFor(known, chain)
-  if (near === undefined || near.isWhole) return near
-  const lengths = lengthsOf(said())
-  const same = known.flatMap((stored) => stored.form.said.flatMap((mark) => ({ stored, length: lengths.get(mark) ?? 0 }))).filter(({ length }) => length > 0)
-  const stored = same.toSorted((one, other) => one.length - other.length).at(-1)?.stored
-  return stored === undefined ? near : { stored, common: commonLinks(stored.form.links, chain), isWhole: false, isAnew: true }
+/** A request, with what is compared of it; each is read once it is needed. */
+export interface Asked {
+  request: ModelRequest
+  /** Its host names the session. */
+  isNamed: boolean
+  /** Each conversation of its sender continues the one before it: the host names the session, and no other agent has started it. */
+  continues: boolean
+  chain: () => readonly string[]
+  said: () => Said
+  traces: () => Traces
 }
 
 /**
- * True if a request continues a stored conversation of the same name, although parts differ: the user may have
- * gone back, or its first messages have another date now. If most of it is missing, the host has compacted it.
+ * Chooses one of the conversations of a sender, given with the latest used last. All that it looks at is in the stored forms, so that
+ * each process decides alike.
  */
-export function isSame({ stored }: Near, { messages }: ModelRequest): boolean {
-  return messages.length > 2 && messages.length * 2 >= stored.form.links.length - 1
+export function choose(all: readonly Near[], asked: Asked): Choice {
+  const whole = longest(all.filter((one) => one.isWhole))
+  if (whole !== undefined) return { near: whole }
+  const edited = asked.request.hasTools ? editedIn(all, asked) : undefined
+  if (edited !== undefined) return { near: edited, isEdit: true }
+  const near = longest(all)
+  const lefts = all.flatMap(({ stored, live }) =>
+    stored.left.map((form) => {
+      const length = form.links.length - 1
+      const isIn = length > (near?.common ?? 0) && commonLinks(form.links, asked.chain()) === length
+      return { near: { stored, live, common: length, isWhole: false }, form, common: isIn ? length : 0 }
+    }),
+  )
+  const left = lefts.reduce<(typeof lefts)[number] | undefined>((best, one) => (one.common > (best?.common ?? 0) ? one : best), undefined)
+  return left === undefined ? { near } : { near: left.near, left }
+}
+
+/** A request as it is compared. */
+export function askedIn(request: ModelRequest, { session, parent }: Sender): Asked {
+  const isNamed = session !== undefined
+  const { api, messages } = request
+  return {
+    request,
+    isNamed,
+    continues: isNamed && parent === undefined,
+    chain: once(() => chainOf(messages)),
+    said: once(() => saidIn(request)),
+    traces: once(() => new TracesSoFar(api, isNamed).of(messages)),
+  }
+}
+
+/** True if most of a conversation is in a request. */
+export function isMost({ stored, common }: Near): boolean {
+  return common * 2 >= stored.form.links.length - 1
+}
+
+/**
+ * True if a request is the first of a chat whose host names no session, and begins like one of an earlier process: hosts begin all of
+ * theirs with the same messages.
+ */
+export function isNewChat({ live, common }: Near, { request: { hasTools, messages }, isNamed }: Asked): boolean {
+  return live === undefined && !isNamed && hasTools && !messages.slice(0, common).some(isAnswer)
+}
+
+/** The form of a request that leaves its conversation as it is. */
+export function asideOf({ stored: { form }, common }: Near, { request, chain }: Asked): SentForm {
+  const { length } = request.messages
+  const sent = opened(form, chain(), common, request)
+  return sent === undefined ? asTheyAre(0, length) : withRest(sent, length)
+}
+
+/** The longest one, of equal ones the latest. */
+function longest(all: readonly Near[]): Near | undefined {
+  return all.reduce<Near | undefined>((best, one) => (one.common > 0 && one.common >= (best?.common ?? 0) ? one : best), undefined)
+}
+
+/** The conversation that a request continues although its host changed something early in it. */
+function editedIn(all: readonly Near[], { isNamed, said, traces }: Asked): Near | undefined {
+  if (isNamed) {
+    return all.findLast(({ stored: { form }, common }) =>
+      form.traces === undefined ? isLong(form, traces().length - 1) : isEditOf(form.traces, traces(), common),
+    )
+  }
+  if (!all.some(({ stored }) => stored.form.said.length > 0) || said().chain.length === 1) return undefined
+  const lengths = lengthsOf(said())
+  const same = all.map((one) => ({ one, length: lengthAnew(one.stored.form.said, lengths) })).filter(({ one, length }) => length > 0 && isSame(one, traces()))
+  return same.reduce<(typeof same)[number] | undefined>((best, found) => (found.length >= (best?.length ?? 0) ? found : best), undefined)?.one
+}
+
+/** True if a form of an earlier version, which has no traces, is taken for the same conversation. If most of it is missing, the host has compacted it. */
+function isLong(form: StoredForm, length: number): boolean {
+  return length > 2 && length * 2 >= form.links.length - 1
+}
+
+/** True if the outputs of a chat that has the same answers are those that it had. */
+function isSame({ stored: { form } }: Near, traces: Traces): boolean {
+  return form.traces === undefined || hasOutputs(form.traces, traces)
 }
 
 /** The number of messages that a stored form and a chain have in common. */
@@ -60,4 +143,10 @@ export function opened(form: StoredForm, chain: readonly string[], common: numbe
   const found = common === 0 ? undefined : form.open(chain, common)
   const own = messages.slice(0, common)
   return found !== undefined && isPaired(appliedItems(own, withRest(found, common)), own, shapeOf(api)) ? found : undefined
+}
+
+/** Works once, at its first use. */
+function once<T extends object>(work: () => T): () => T {
+  let done: T | undefined
+  return () => (done ??= work())
 }

@@ -75,7 +75,7 @@ export class GatewayTools implements Tools {
    * does not say who is calling, all of them in this way, the latest used first.
    */
   #askers({ callId, session }: ToolCall): Conversation[] {
-    const { all } = this.#conversations
+    const { asked: all } = this.#conversations
     const caller =
       (callId === undefined ? undefined : this.#callers.get(callId)) ?? (session === undefined ? undefined : all.findLast(({ id }) => named(id, session)))
     const line = new Set<Conversation>()
