@@ -1,11 +1,18 @@
 /** A file that changes on disk right before a model call is told with that call, with real trackers. */
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Projection } from '../lib/projection/harness.ts'
 import { folder, opened, sqlite, write } from './core/setup.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { written } from './hosts/conversation.ts'
 
-afterEach(cleanUp)
+// A request waits for the look at the disk for a limited time, so that a hung disk does not hold it up. A busy machine may need longer: here
+// no time passes, and each request waits until the look is over.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+
+afterEach(async () => {
+  vi.useRealTimers()
+  await cleanUp()
+})
 
 const CHANGES = 20
 
