@@ -70,7 +70,7 @@ export function hasOutputs(before: Traces, now: Traces): boolean {
   return (known.size === 0 || same.length > 0) && same.every(([id, text]) => text === CLEARED || own.get(id) === CLEARED || own.get(id) === text)
 }
 
-/** What the model has said or called in a message, and the lines of a user's text. A host may have left out reasoning. */
+/** The texts and calls of the model in a message, and the lines of a user's text. A host may have left out reasoning. */
 function words(message: object): string {
   const { role, content } = message as Fields
   const lines = role === 'user' && typeof content === 'string' ? linesOf(content) : []
