@@ -63,6 +63,67 @@ describe.skipIf(reason !== undefined)('run', () => {
   })
 })
 
+/** Starts a gateway, runs the agent through it, and interrupts it. Its arguments are the agent and the gateway's command. */
+const AROUND = `
+const { spawn } = await import('node:child_process')
+const { once } = await import('node:events')
+const [agent, file, ...args] = process.argv.slice(1)
+const gateway = spawn(file, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+const ended = once(gateway, 'close')
+let said = ''
+for await (const text of gateway.stdout.setEncoding('utf8')) {
+  said += text
+  const url = /OpenAI +(\\S+)\\n/.exec(said)?.[1]
+  if (url === undefined) continue
+  const child = spawn(process.execPath, ['--input-type=module', '-e', agent], { env: { ...process.env, OPENAI_BASE_URL: url }, stdio: 'inherit' })
+  await once(child, 'close')
+  gateway.kill('SIGINT')
+  break
+}
+const [code] = await ended
+process.exit(code ?? 1)
+`
+
+describe.skipIf(reason !== undefined)('gateway', () => {
+  test.each<[what: string, locked: string, told: string, options?: string[]]>([
+    ['the store', `${DATA}/context.db`, `${DATA}/context.db`],
+    ['the folder of the forms', `${DATA}/gateway-forms/`, `${DATA}/gateway-forms/context.db`],
+    ['the forms of the store', `${DATA}/gateway-forms/context.db/`, `${DATA}/gateway-forms/context.db/`],
+    ['the folder of the bills', `${DATA}/gateway-bills/`, `${DATA}/gateway-bills/context.db.jsonl`],
+    ['the bills', `${DATA}/gateway-bills/context.db.jsonl`, `${DATA}/gateway-bills/context.db.jsonl`],
+    ['the journal', journalOf(NODE, DATA), journalOf(NODE, DATA), ['--store', NODE]],
+    ['the notes beside the journal', `${journalOf(NODE, DATA)}.progress`, `${journalOf(NODE, DATA)}.progress`, ['--store', NODE]],
+  ])('%s may not be read: requests are answered, and one line names the path and the cause', async (_, locked, told, options = []) => {
+    const server = await startModelServer(() => 'hello')
+    const { home, file, env } = emptyHome()
+    mkdirSync(file(locked.endsWith('/') ? locked : dirname(locked)), { recursive: true })
+    if (!locked.endsWith('/')) writeFileSync(file(locked), '')
+    giveToOther(home)
+    lock(file(locked))
+    const [node, args] = program('gateway', '--listen', '0', '--openai', `${server.url}/v1`, ...options)
+    const found = await runAsOther([process.execPath, ['--input-type=module', '-e', AROUND, AGENT, node, ...args]], home, env)
+    expect([found.code, found.stdout.trim(), found.stderr]).toEqual([0, '2', expect.any(String)])
+    const lines = found.stderr.split('\n').filter((line) => line.includes(file(told)) && line.includes('permission denied'))
+    expect([lines.length, found.stderr]).toEqual([1, expect.any(String)])
+  })
+
+  // With another secret at each start, the programs that are set up for it could bring nothing back.
+  const SECRET = `the gateway's secret can't be kept in HOME/${DATA}/gateway.secret, beside the store: permission denied; name another store with --store`
+  test.each<[what: string, locked: string, sentence: string, options?: string[]]>([
+    ['the secret', `${DATA}/gateway.secret`, SECRET],
+    ['the folder of the store and of the secret', `${DATA}/`, SECRET],
+    ['the file of models', 'models.json', "models.json can't be read: permission denied", ['--models', 'models.json']],
+  ])('%s may not be read: it does not start, and the only line names the path and the cause', async (_, locked, sentence, options = []) => {
+    const { home, file, env } = emptyHome()
+    mkdirSync(file(DATA), { recursive: true })
+    if (!locked.endsWith('/')) writeFileSync(file(locked), '')
+    giveToOther(home)
+    lock(file(locked))
+    const found = await runAsOther(program('gateway', '--listen', '0', ...options), home, env)
+    expect(found).toEqual({ code: 2, stdout: '', stderr: `pi-context-manager: ${sentence.replace('HOME', home)}\n` })
+  })
+})
+
 /** Files that another user left among the forms. They need two users, so the tests have to run as the administrator. */
 describe.skipIf(reason !== undefined || process.getuid?.() !== 0)('run, beside what another user left', () => {
   const FORMS = `${DATA}/gateway-forms/context.db`
