@@ -1,11 +1,12 @@
 /**
  * Gemini CLI: with a key it asks Gemini's API, with a login at Google Code Assist, and with a project Vertex. Each has a variable
- * for its address. The CLI's own settings say which of them it takes; without any, its environment does.
+ * for its address. The CLI's own settings say which of them it takes; without any, its environment does, and its `.env` file.
  */
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { textOf } from '../core/index.ts'
 import type { Environment, Fields } from '../core/index.ts'
+import { withEnvFile } from './gemini-env.ts'
 import { fieldsOf, SettingsFiles } from './program-settings.ts'
 import type { Place, Program } from './program-settings.ts'
 import { SERVER_NAME } from './recall-tool.ts'
@@ -17,18 +18,20 @@ const CODE_ASSIST = 'https://cloudcode-pa.googleapis.com'
 
 /** Gemini CLI, whichever way it is logged in. */
 export function gemini(args: readonly string[], place: Place): Program {
-  const { env } = place
+  const read = new SettingsFiles()
+  const home = place.env['GEMINI_CLI_HOME'] || place.env['HOME'] || homedir()
+  // The system's own settings stay in force.
+  const own = read.json(place.env[SETTINGS] || '/etc/gemini-cli/settings.json')
+  const [project, user] = [place.cwd, home].map((folder) => read.json(join(folder, '.gemini', 'settings.json'))) as [Fields, Fields]
+  const env = withEnvFile(place, { args, trusted: [user, own], project, home }, read)
   const base = env['GOOGLE_GEMINI_BASE_URL']
   return {
     host: 'gemini-cli',
     upstreams: base === undefined || base === '' ? {} : { gemini: base },
     launch({ url, mcpUrl, secret }, folder) {
-      // The system's own settings stay in force.
-      const read = new SettingsFiles()
-      const own = read.json(env[SETTINGS] || '/etc/gemini-cli/settings.json')
       const server = { httpUrl: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, trust: true }
       const settings = { ...own, mcpServers: { ...fieldsOf(own['mcpServers']), [SERVER_NAME]: server } }
-      const login = loginOf(own, place, read)
+      const login = loginOf([own, project, user], env)
       return {
         args: [...args],
         env: {
@@ -54,15 +57,11 @@ export function gemini(args: readonly string[], place: Place): Program {
  * address of Gemini's API would count as a login itself: a new user who is to log in with Google would not be asked, and
  * the machine's own would not be taken.
  */
-function loginOf(system: Fields, { cwd, env }: Place, read: SettingsFiles): 'given' | 'machine' | 'none' {
+function loginOf(settings: readonly Fields[], env: Environment): 'given' | 'machine' | 'none' {
   const isSet = (name: string): boolean => (env[name] ?? '') !== ''
   // As in the CLI: any other value than this is as none.
   const isTrue = (name: string): boolean => env[name] === 'true'
-  const home = env['GEMINI_CLI_HOME'] ?? env['HOME'] ?? homedir()
-  const files = [join(cwd, '.gemini', 'settings.json'), join(home, '.gemini', 'settings.json')]
-  const isChosen = [system, ...files.map((file) => read.json(file))].some(
-    (settings) => textOf(fieldsOf(fieldsOf(settings['security'])['auth'])['selectedType']) !== '',
-  )
+  const isChosen = settings.some((one) => textOf(fieldsOf(fieldsOf(one['security'])['auth'])['selectedType']) !== '')
   const isGiven = ['GEMINI_API_KEY', 'GOOGLE_GEMINI_BASE_URL'].some(isSet) || ['GOOGLE_GENAI_USE_GCA', 'GOOGLE_GENAI_USE_VERTEXAI'].some(isTrue)
   if (isChosen || isGiven) return 'given'
   return ['CLOUD_SHELL', 'GEMINI_CLI_USE_COMPUTE_ADC'].some(isTrue) ? 'machine' : 'none'
