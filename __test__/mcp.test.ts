@@ -3,9 +3,10 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager } from '../lib/index.ts'
 import { folder, opened, sqlite, write } from './core/setup.ts'
+import { cli } from './replay/support.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
@@ -98,6 +99,61 @@ test('a file of another machine is marked in hits, and one of this machine is no
     '/here.txt line=1: a needle',
     '/there.txt state=orphaned line=1: a needle',
   ])
+})
+
+describe('a client whose tools run in a container', () => {
+  /** A store with files of the machine, of the container `box`, and of another one; the folder is mounted as `/workspace`. */
+  async function boxed() {
+    const [store, cwd] = [sqlite(), folder()]
+    const mount = { agentPrefix: '/workspace', canonicalPrefix: cwd }
+    for (const filesystemId of ['box', 'other']) {
+      await using manager = await ContextManager.open({ cwd: '/workspace', store, sessionId: 'mine', watch: false, filesystemId, mounts: [mount] })
+      await manager.indexFile('/etc/own.txt', Buffer.from(`a needle in ${filesystemId}\n`))
+      if (filesystemId === 'box') await manager.indexFile('/workspace/in.txt', Buffer.from(readFileSync(write(cwd, 'in.txt', 'a needle inside\n'))))
+    }
+    const connect = (...more: string[]) =>
+      connected({
+        mcpServers: { context: { command: process.execPath, args: [`${root}dist/cli/main.js`, 'mcp', '--store', store.path, '--session', 'mine', ...more] } },
+      })
+    const hits = async (...more: string[]): Promise<string[]> => {
+      const { ask } = await connect(...more)
+      const { text } = await ask('search', { query: 'needle' })
+      return text.split('\n').map((line) => line.replace(/^session=mine id=\w+ path=/, '').replace(cwd, 'CWD'))
+    }
+    return { cwd, hits, mounts: ['--mounts', JSON.stringify([mount])] }
+  }
+
+  test('names folders and sees paths as its tools know them', async () => {
+    const { hits, mounts } = await boxed()
+    expect(await hits(...mounts, '--filesystem-id', 'box', '--folder', '/workspace')).toEqual(['/workspace/in.txt line=1: a needle inside'])
+    expect(await hits(...mounts, '--filesystem-id', 'box', '--folder', '/etc/')).toEqual(['/etc/own.txt line=1: a needle in box'])
+    expect(await hits('--filesystem-id', 'other', '--folder', '/etc')).toEqual(['/etc/own.txt line=1: a needle in other'])
+    expect(await hits('--filesystem-id', 'box', '--folder', '/workspace')).toEqual(['no match'])
+    expect((await hits(...mounts, '--folder', '/workspace/')).length).toBe(1)
+  })
+
+  test('without these options the files of all filesystems are shown, and those of a container are marked', async () => {
+    const { cwd, hits } = await boxed()
+    expect((await hits('--folder', '/etc', '--folder', cwd)).toSorted()).toEqual([
+      '/etc/own.txt state=orphaned line=1: a needle in box',
+      '/etc/own.txt state=orphaned line=1: a needle in other',
+      'CWD/in.txt line=1: a needle inside',
+    ])
+  })
+
+  test.each([
+    [['--filesystem-id', 'box\n'], '--filesystem-id needs a text of 1 to 512 bytes'],
+    [['--filesystem-id', ''], '--filesystem-id needs a text of 1 to 512 bytes'],
+    [['--mounts', '[{"agentPrefix": "workspace", "canonicalPrefix": "/a"}]'], '--mounts needs a list of { "agentPrefix"'],
+    [['--mounts', '[{"agentPrefix": "/w", "canonicalPrefix": "/a"}, {"agentPrefix": "/w/", "canonicalPrefix": "/b"}]'], '--mounts needs a list'],
+    [['--mounts', '/workspace'], '--mounts needs a list'],
+    [['--mounts', '[{"agentPrefix": "/w", "canonicalPrefix": "/a", "filesystemId": " x"}]'], '--mounts needs a list'],
+    [['--mounts', '[{"agentPrefix": "/w", "canonicalPrefix": "/a"}]', '--folder', '/etc'], 'no mount covers the folder "/etc"'],
+  ])('%j is refused', async (args, sentence) => {
+    const { store } = await filled()
+    const { code, stderr } = await cli(['mcp', '--store', store.path, '--session', 'mine', ...args])
+    expect([code === 0, stderr]).toEqual([false, expect.stringContaining(sentence)])
+  })
 })
 
 test('sees the additions of a running session, and writes nothing', async () => {

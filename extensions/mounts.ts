@@ -6,30 +6,6 @@ import type { MountMapping, OpenOptions } from '../index.js'
 /** A folder of this machine, and where the agent's tools see it. */
 export type Mount = MountMapping
 
-/** The form of the setting `mounts`, as the end of a sentence. */
-export const MOUNTS_WANTED =
-  'a list of { "agentPrefix", "canonicalPrefix", "filesystemId" }: the path inside of the sandbox, the path on this machine, both absolute, and by choice the filesystem\'s ID (1 to 512 bytes, no control characters, no blanks at its ends)'
-
-/** The form of the ID of a filesystem, as the end of a sentence. */
-export const FILESYSTEM_ID_WANTED = 'a text of 1 to 512 bytes without control characters, such as line breaks, and without blanks at its ends'
-
-/** True if a value can be the ID of a filesystem, as `check_filesystem_id` of the core decides it. */
-export function isFilesystemId(value: unknown): value is string {
-  if (typeof value !== 'string' || value === '' || Buffer.byteLength(value) > 512) return false
-  return !/\p{Cc}|^\p{White_Space}|\p{White_Space}$/u.test(value)
-}
-
-/** True if a value can be the setting `mounts`. `~` is the user's folder on this machine. */
-export function areMounts(value: unknown): boolean {
-  if (!Array.isArray(value) || !value.every(isMount)) return false
-  return new Set(value.map(({ agentPrefix }) => agentPrefix.replace(/\/+$/, ''))).size === value.length
-}
-
-/** The mounts with absolute paths; `expand` puts the user's folder in place of `~`. */
-export function mountsIn(mounts: readonly Mount[], expand: (path: string) => string): Mount[] {
-  return mounts.map((mount) => ({ ...mount, canonicalPrefix: resolve(expand(mount.canonicalPrefix)) }))
-}
-
 /** True if a path is a folder or in it, links followed where they exist. */
 export function isWithin(folder: string, path: string): boolean {
   const between = relative(realOf(folder), realOf(path))
@@ -66,18 +42,4 @@ function realOf(path: string): string {
   } catch {
     return resolve(path)
   }
-}
-
-function isMount(value: unknown): value is Mount {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-  const { agentPrefix, canonicalPrefix, filesystemId, ...others } = value as Record<string, unknown>
-  const isText = (one: unknown): one is string => typeof one === 'string'
-  return (
-    isText(agentPrefix) &&
-    agentPrefix.startsWith('/') &&
-    isText(canonicalPrefix) &&
-    (isAbsolute(canonicalPrefix) || /^~(?:[\\/]|$)/.test(canonicalPrefix)) &&
-    (filesystemId === undefined || isFilesystemId(filesystemId)) &&
-    Object.keys(others).length === 0
-  )
 }

@@ -1,6 +1,9 @@
 /** The command `mcp`. */
 import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { parseArgs } from 'node:util'
+import { areMounts, FILESYSTEM_ID_WANTED, isFilesystemId, MOUNTS_WANTED, mountsIn } from '../core/index.ts'
+import type { ClientPaths } from '../mcp/index.ts'
 import { exitHelp } from './exit.ts'
 import { ambiguous } from './objects.ts'
 import { inStore } from '../native/index.ts'
@@ -18,6 +21,11 @@ ${STORE_HELP}
                         beginning of its ID; can be repeated
   --folder DIR          also show the sessions' files in this folder; can be
                         repeated
+  --mounts JSON         for a client whose tools run in a sandbox: a list of
+                        {"agentPrefix", "canonicalPrefix", "filesystemId"}, as
+                        Pi's setting; --folder then names paths of its tools
+  --filesystem-id ID    the filesystem of all paths that no mount covers, for
+                        instance a container's ID
 
 ${exitHelp(undefined, 'the client has disconnected')}`
 
@@ -25,12 +33,15 @@ export const MCP_OPTIONS = {
   store: { type: 'string' },
   session: { type: 'string', multiple: true },
   folder: { type: 'string', multiple: true },
+  mounts: { type: 'string' },
+  'filesystem-id': { type: 'string' },
 } as const
 
 /** Runs the command until the client disconnects. Resolves with the exit code. */
 export async function mcp(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: MCP_OPTIONS })
   const { session: sessions = [], folder: folders = [] } = values
+  const paths = pathsIn(values)
   if (sessions.length === 0) throw new UsageError('mcp shows only the sessions that you name; add --session ID')
   const named = storeOf(values.store)
   const { options, name } = named
@@ -44,7 +55,7 @@ export async function mcp(args: string[]): Promise<number> {
   })
   const { StdioServerTransport } = await sdk(() => import('@modelcontextprotocol/sdk/server/stdio.js'))
   const { LimitedStore, serverOf } = await sdk(() => import('../mcp/index.ts'))
-  const store = new LimitedStore(options, { sessions: whole, folders })
+  const store = new LimitedStore(options, { sessions: whole, folders, paths })
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
   const server = serverOf(store, version)
   const ended = new Promise<void>((resolve) => {
@@ -54,6 +65,21 @@ export async function mcp(args: string[]): Promise<number> {
   await server.connect(new StdioServerTransport())
   await ended
   return 0
+}
+
+/** The paths of the client's tools. Throws a {@link UsageError}. */
+function pathsIn({ mounts: text, 'filesystem-id': filesystemId }: { mounts?: string | undefined; 'filesystem-id'?: string | undefined }): ClientPaths {
+  if (filesystemId !== undefined && !isFilesystemId(filesystemId)) throw new UsageError(`--filesystem-id needs ${FILESYSTEM_ID_WANTED}`)
+  const own = filesystemId === undefined ? {} : { filesystemId }
+  if (text === undefined) return own
+  let mounts: unknown
+  try {
+    mounts = JSON.parse(text)
+  } catch {
+    // A text that is not JSON is refused below.
+  }
+  if (!areMounts(mounts)) throw new UsageError(`--mounts needs ${MOUNTS_WANTED}, as JSON`)
+  return { mounts: mountsIn(mounts, (path) => path.replace(/^~(?=[\\/]|$)/, homedir())), ...own }
 }
 
 async function sdk<T>(load: () => Promise<T>): Promise<T> {

@@ -109,10 +109,17 @@ async function search({ limited, store, sessions }: Shown, query: string, limit:
   for (const sessionId of sessions) {
     for (const hit of await store.search(query, { limit: HITS.most, sessionId })) {
       const document = (await store.get(hit.id))?.document
-      if (document !== undefined && limited.shows(document)) found.push(`session=${oneLine(sessionId)} ${lineOf(hit)}`)
+      if (document !== undefined && limited.shows(document)) found.push(`session=${oneLine(sessionId)} ${lineOf(asSeen(limited, hit, document))}`)
     }
   }
   return lines(found.slice(0, limit), 'no match')
+}
+
+/** A hit with the path by which the client knows its file. */
+function asSeen({ reach }: LimitedStore, hit: StoreHit, document: ObjectDocument): StoreHit {
+  if (reach.isThisMachine || hit.path === undefined) return hit
+  const path = reach.pathOf(document)
+  return path === undefined ? { ...hit, isOrphaned: true } : { ...hit, path, isOrphaned: false }
 }
 
 function lineOf({ id, txId, isLatest, type, path, isOrphaned, tool, line, snippet }: StoreHit): string {

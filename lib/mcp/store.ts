@@ -1,27 +1,39 @@
 /** The MCP server's view of a store: opened for reading only, and only the sessions and folders that it may show. */
-import { realpathSync } from 'node:fs'
-import { resolve } from 'node:path'
 import type { ObjectDocument, StoreOptions } from '../../index.js'
-import { asStored, inStore } from '../native/index.ts'
+import { inStore } from '../native/index.ts'
 import type { Store } from '../native/index.ts'
 import { invalid } from '../core/index.ts'
+import { isIn, Reach } from './reach.ts'
+import type { ClientPaths } from './reach.ts'
 
 /** The sessions and folders that may be shown. */
 interface Limits {
   /** IDs of the sessions whose turns and tool outputs may be shown. */
   sessions: readonly string[]
-  /** Folders. Only files in them that the sessions have encountered may be shown. */
+  /** Folders, by the client's paths. Only files in them that the sessions have encountered may be shown. */
   folders: readonly string[]
+  /** The meaning of the client's paths. */
+  paths?: ClientPaths
 }
 
 /** A store of which only a part may be shown. */
 export class LimitedStore {
   readonly #options: StoreOptions
-  readonly #limits: Limits
+  readonly #sessions: readonly string[]
+  readonly #folders: readonly NonNullable<ReturnType<Reach['placeOf']>>[]
+  /** The files that the client can reach. */
+  readonly reach: Reach
 
+  /** Throws `INVALID_ARGUMENT` for a folder that no mount covers, if the filesystem of other paths has no ID. */
   constructor(options: StoreOptions, limits: Limits) {
     this.#options = options.kind === 'memory' ? options : { ...options, readOnly: true }
-    this.#limits = { sessions: limits.sessions, folders: limits.folders.map((folder) => asStored(canonical(resolve(folder)))) }
+    this.#sessions = limits.sessions
+    this.reach = new Reach(limits.paths ?? {})
+    this.#folders = limits.folders.map((folder) => {
+      const place = this.reach.placeOf(folder)
+      if (place === undefined) throw invalid(`no mount covers the folder "${folder}"; name the filesystem of other paths with filesystemId`)
+      return place
+    })
   }
 
   /**
@@ -29,7 +41,7 @@ export class LimitedStore {
    * given. Between two answers nothing is open, so that a session that ends can tidy up.
    */
   read<T>(session: string | undefined, work: (store: Store, sessions: readonly string[]) => Promise<T>): Promise<T> {
-    const { sessions } = this.#limits
+    const sessions = this.#sessions
     if (session !== undefined && !sessions.includes(session))
       throw invalid(`this server shows no session "${session}"; it was started for ${sessions.join(', ')}`)
     return inStore(this.#options, async (store) => {
@@ -46,17 +58,6 @@ export class LimitedStore {
   /** True if an object may be shown. */
   shows(document: ObjectDocument): boolean {
     if (document.type === 'toolcall') return true
-    if (document.type !== 'file' || document.source === null) return false
-    const { path } = document.source as { path?: unknown }
-    return typeof path === 'string' && this.#limits.folders.some((folder) => path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`))
-  }
-}
-
-function canonical(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    // The project may have been deleted; its files keep their names.
-    return path
+    return document.type === 'file' && this.#folders.some((folder) => isIn(document, folder))
   }
 }
