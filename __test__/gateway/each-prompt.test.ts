@@ -8,7 +8,7 @@ import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
 import { folder } from '../core/setup.ts'
-import { ask, gatewayTo, JSON_TYPE, long } from './support.ts'
+import { ask, gatewayTo, JSON_TYPE, long, maskOf } from './support.ts'
 import { AGENTS, doubled } from './wire-agents.ts'
 import { WIRES } from './wires.ts'
 
@@ -27,8 +27,8 @@ const CHANGES: Record<string, Change> = {
   both: (messages, last, prompt, said) => CHANGES['the first message']!(CHANGES['the turn before']!(messages, last, prompt, said), last, prompt, said),
 }
 
-/** The lengths in bytes of all requests of a conversation that reach the provider, in one gateway or in one for each prompt. */
-async function lengths(name: string, change: Change, isEach: boolean): Promise<number[]> {
+/** All requests of a conversation as they reach the provider, in one gateway or in one for each prompt. */
+async function requests(name: string, change: Change, isEach: boolean): Promise<Buffer[]> {
   const agent = AGENTS[name]!
   const server = await startModelServer(() => 'ok')
   const home = folder()
@@ -65,8 +65,15 @@ async function lengths(name: string, change: Change, isEach: boolean): Promise<n
     }
     messages.push(agent.answered(`that was ${prompt}`))
   }
-  return server.requests.map(({ raw }) => raw.length)
+  return server.requests.map(({ raw }) => raw)
 }
+
+/** A message in which Gemini CLI has put its own text in place of long outputs. */
+function masked(message: object): object {
+  return JSON.parse(JSON.stringify(message), (_, value: unknown) => (typeof value === 'string' && value.length > 4000 ? maskOf(value) : value)) as object
+}
+
+const lengths = async (name: string, change: Change, isEach: boolean): Promise<number[]> => (await requests(name, change, isEach)).map(({ length }) => length)
 
 const sum = (all: readonly number[]): number => all.reduce((one, other) => one + other, 0)
 
@@ -80,5 +87,14 @@ describe.each(Object.keys(AGENTS))('%s with a process for each prompt', (name) =
     if (change === 'nothing') return
     expect(each).toEqual(one)
     expect(each.some((length, at) => at > 0 && length < 0.7 * each[at - 1]!)).toBe(true)
+  })
+
+  test.each([false, true])('what has left does not come back as a text that its host has put in its place; a process for each prompt: %s', async (isEach) => {
+    const change: Change = (messages, last) => messages.map((message, at) => (at < last ? masked(message) : message))
+    const texts = (await requests(name, change, isEach)).map((raw) => raw.toString('utf8'))
+    const references = texts.map((text) => text.split('toolcall_ref id=').length - 1)
+    expect(texts.some((text) => text.includes('<tool_output_masked>'))).toBe(true)
+    expect(references.at(-1)).toBeGreaterThan(0)
+    expect(references).toEqual(references.toSorted((one, other) => one - other))
   })
 })

@@ -235,3 +235,10 @@ export function billedIn(path: string): BilledCall[] {
 export function long(name: string, lines = 120): string {
   return Array.from({ length: lines }, (_, n) => `${name} line ${n} of an output that is long enough to matter`).join('\n')
 }
+
+/** A text that Gemini CLI puts in place of an output of its shell. */
+export function maskOf(text: string): string {
+  const lines = text.split('\n')
+  const preview = `${lines.slice(0, 10).join('\n')}\n\n... [${lines.length - 20} lines omitted] ...\n\n${lines.slice(-10).join('\n')}`
+  return `<tool_output_masked>\nOutput: ${preview}\n\nOutput too large. Full output available at: /home/u/.gemini/tmp/p/tool-outputs/a.txt\n</tool_output_masked>`
+}

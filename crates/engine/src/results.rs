@@ -111,7 +111,18 @@ impl Inner {
             if !is_new {
                 self.note_left(state, &object, &input, taking.arrival).await?;
             }
-            state.request.segments.push_fixed(key, message_tokens(message));
+            let State { request, session, .. } = state;
+            let full_tokens = tokens::estimate(&text) as u64;
+            // A long text of the host leaves, too, and does not stand again where the output had left.
+            if is_reference || full_tokens <= tokens::estimate(&reference) as u64 {
+                request.segments.push_fixed(key, message_tokens(message));
+                return Ok(());
+            }
+            let segment = Output::masked(object.clone(), full_tokens, reference);
+            let place = request.segments.push_result(key, segment, session);
+            if !is_new {
+                request.repeat_rolls(&object, place, &text, session);
+            }
             return Ok(());
         }
         if has_image(message) {
@@ -154,6 +165,7 @@ impl Inner {
             shown,
             carries,
             excerpt,
+            masked: false,
             reference,
             had_changed: false,
             full_tokens,

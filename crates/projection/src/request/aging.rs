@@ -144,6 +144,10 @@ impl Segments {
                 if segment.form >= Form::Reference {
                     return self.departure_of_lines(place);
                 }
+                // The host has taken the output out: the reference says as much in fewer words.
+                if output.masked {
+                    return self.at_once(place);
+                }
                 let carried = output.carries.as_ref().map(|carried| &carried.object);
                 // A later read of the file covers these lines, but this text is the one that was activated.
                 let is_carrier = |id: &ObjectId| !segment.superseded || self.carries(place, id, objects);

@@ -85,6 +85,22 @@ fn carrier_of_an_active_object_is_held() {
     assert_eq!(departure(&segments, 0, &objects), "ages");
 }
 
+/// A host's text in place of an output is not the output, so nothing that keeps the output keeps it.
+#[test]
+fn text_of_the_host_in_place_of_an_output_leaves_at_once() {
+    let mut objects = objects(&["a", "b"]);
+    objects.active.insert(id("a"));
+    let mut segments = judged();
+    for (name, tokens) in [("a", 900), ("b", 5)] {
+        let reference = Output::of_test(name, tokens).reference;
+        segments.push_result(name, Output::masked(id(name), tokens, reference), &objects);
+    }
+    let Departure::Ages(forms) = segments.departure(0, &objects) else { panic!("it saves tokens") };
+    assert_eq!(forms, [(Form::Reference, RipeAt { warm: 0, dead: 0 })]);
+    assert_eq!(departure(&segments, 1, &objects), "last", "the reference is as long");
+    assert!(!segments.shows(&id("a")));
+}
+
 #[test]
 fn read_is_covered_by_a_later_one_of_all_its_lines() {
     let objects = objects(&[]);

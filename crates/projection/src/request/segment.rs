@@ -133,6 +133,8 @@ pub struct Output {
     pub carries: Option<Carried>,
     /// The excerpt in its place from the start, because it is large, under its header.
     pub excerpt: Option<String>,
+    /// Its host has put another text in its place.
+    pub masked: bool,
     /// The text that a roll leaves in its place.
     pub reference: String,
     /// The file that it shows had other bytes when it became a reference.
@@ -279,6 +281,7 @@ impl Output {
             shown: None,
             carries: None,
             excerpt: None,
+            masked: false,
             reference: format!("toolcall_ref id={name}"),
             had_changed: false,
             full_tokens,
@@ -289,6 +292,24 @@ impl Output {
 }
 
 impl Output {
+    /// An output in whose place its host has put a text with this many tokens. That shows no lines of a file.
+    #[must_use]
+    pub fn masked(object: ObjectId, full_tokens: u64, reference: String) -> Self {
+        Self {
+            object,
+            named: false,
+            shown: None,
+            carries: None,
+            excerpt: None,
+            masked: true,
+            reference,
+            had_changed: false,
+            full_tokens,
+            is_rule: false,
+            lines: Vec::new(),
+        }
+    }
+
     /// The text that replaces it in a form shorter than [`Form::Full`].
     pub fn text_in(&self, form: Form) -> Option<String> {
         match form {

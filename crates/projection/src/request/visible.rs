@@ -48,7 +48,7 @@ impl Segments {
     /// The results at these places that are in the request as they came.
     fn full_at<'p>(&'p self, places: Option<&'p Vec<usize>>) -> impl Iterator<Item = &'p Output> {
         let born = places.into_iter().flatten().filter(|place| self.segments[**place].form == Form::Full);
-        born.filter_map(|place| self.output_at(*place))
+        born.filter_map(|place| self.output_at(*place)).filter(|output| !output.masked)
     }
 
     /// True if the arguments of an object's call are not shown in full.
@@ -140,6 +140,7 @@ mod tests {
     #[case::that_its_tool_has_cut(Output::of_test("x", 99), Form::Full, None)]
     #[case::that_has_left(Output::of_test("x", 100), Form::Reference, None)]
     #[case::that_nobody_can_name(Output { named: false, ..Output::of_test("x", 100) }, Form::Full, None)]
+    #[case::that_its_host_has_masked(Output { masked: true, ..Output::of_test("x", 100) }, Form::Full, None)]
     #[case::as_an_excerpt(Output { excerpt: Some(String::new()), ..Output::of_test("x", 100) }, Form::Full, None)]
     #[case::in_another_result(carrying(true, None), Form::Full, Some("other"))]
     #[case::of_which_it_has_a_part(carrying(false, None), Form::Full, None)]
