@@ -12,21 +12,20 @@ const TICK_MS = 10
 
 /** A running gateway. */
 export class Alone {
-  /** The base URL for a client. */
-  readonly url: string
+  /** Its address, without a path. */
+  readonly origin: string
   readonly #child: ChildProcess
 
   private constructor(child: ChildProcess, url: string) {
     this.#child = child
-    this.url = url
+    this.origin = new URL(url).origin
   }
 
   /** Starts one. Rejects if the program is not built. */
   static async start(store: string, upstream: string): Promise<Alone> {
     if (!existsSync(START)) throw new Error('the gateway is not built: npm run build')
-    const child = spawn(process.execPath, [START, 'gateway', '--listen', '0', '--store', store, '--anthropic', upstream], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
+    const upstreams = ['--anthropic', upstream, '--openai', `${upstream}/v1`, '--gemini', upstream]
+    const child = spawn(process.execPath, [START, 'gateway', '--listen', '0', '--store', store, ...upstreams], { stdio: ['ignore', 'pipe', 'inherit'] })
     let text = ''
     for (;;) {
       const url = /^Anthropic +(\S+)$/m.exec(text)?.[1]

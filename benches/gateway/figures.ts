@@ -1,6 +1,6 @@
 /**
  * The gateway beside the same client without it, against a server on this machine that answers at once: the arrival of the first
- * byte at 300 KB and at 2 MB, and with 50 conversations at a time; the delay of each piece of an answer; and the memory left after
+ * byte at 300 KB in each format, at 2 MB, and with 50 conversations at a time; the delay of each piece of an answer; and the memory left after
  * 1,000 requests, every tenth of them aborted. The gateway runs as its users start it, in its own process; its processor time does
  * not depend on other work here.
  */
@@ -12,17 +12,21 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { median, percentile, print, rounds } from '../figure.ts'
 import { Alone } from './alone.ts'
+import { FORMATS, formatAt } from './formats.ts'
 import { firstByte, Loop, PIECES, pieces } from './loop.ts'
+import type { Server } from './loop.ts'
 
 const server = createServer((incoming, response) => {
   incoming.resume().on('end', () => {
+    const { first, words, last } = formatAt(incoming.url ?? '').answer
+    const send = (line: object): string => `data: ${JSON.stringify(line)}\n\n`
     response.writeHead(200, { 'content-type': 'text/event-stream' })
-    response.write('data: {"type":"message_start","message":{"usage":{"input_tokens":10}}}\n\n')
+    response.write(send(first))
     let left = Number(incoming.headers[PIECES] ?? 0)
     const next = (): void => {
-      if (left === 0) return void response.end('data: {"type":"message_stop"}\n\n')
+      if (left === 0) return void response.end(send(last))
       left -= 1
-      response.write(`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"some words"},"stamp":${performance.now()}}\n\n`)
+      response.write(send({ ...words('some words'), stamp: performance.now() }))
       setTimeout(next, 5)
     }
     setTimeout(next, 5)
@@ -30,59 +34,55 @@ const server = createServer((incoming, response) => {
 }).listen(0, '127.0.0.1')
 server.keepAliveTimeout = 600_000
 await once(server, 'listening')
-const plain = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+const plain: Server = { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, kind: 'plain' }
 const root = mkdtempSync(join(tmpdir(), 'context-bench-'))
-const gateway = await Alone.start(join(root, 'context.db'), plain)
+const gateway = await Alone.start(join(root, 'context.db'), plain.origin)
+const through: Server = { origin: gateway.origin, kind: 'gateway' }
 
-for (const kilobytes of [300, 2000]) {
-  const times: Record<string, number[]> = { plain: [], gateway: [] }
-  const loop = new Loop(`size-${kilobytes}`)
+/** At 300 KB in each format, at 2 MB in one. */
+const SIZES = [...FORMATS.map((format) => [300, format] as const), [2000, FORMATS[0]] as const]
+
+for (const [kilobytes, format] of SIZES) {
+  const times = { plain: [] as number[], gateway: [] as number[] }
+  const loop = new Loop(`size-${kilobytes}`, format)
   while (JSON.stringify(loop.messages).length < kilobytes * 1000) loop.add()
   // A program that has just started compiles its code first.
   for (let round = 0; round < rounds(20); round += 1) {
     loop.add()
-    for (const url of [plain, gateway.url]) await firstByte(url, loop)
+    for (const one of [plain, through]) await firstByte(one, loop)
   }
   const busy = gateway.processorMs
   for (let round = 0; round < rounds(60); round += 1) {
     loop.add()
-    for (const [name, url] of [
-      ['plain', plain],
-      ['gateway', gateway.url],
-    ] as const)
-      times[name]!.push(await firstByte(url, loop))
+    for (const one of [plain, through]) times[one.kind].push(await firstByte(one, loop))
   }
-  const added = times['gateway']!.map((time, at) => time - (times['plain']![at] as number))
+  const added = times.gateway.map((time, at) => time - (times.plain[at] as number))
   const limit = { peer: 'the limit', beside: kilobytes === 300 ? 10 : 40, unit: 'ms', good: 1 }
-  const note = `${median(times['gateway']!).toFixed(1)} ms beside ${median(times['plain']!).toFixed(1)} without`
-  const what = `first byte of an answer at ${kilobytes} KB, added by the gateway`
+  const note = `${median(times.gateway).toFixed(1)} ms beside ${median(times.plain).toFixed(1)} without`
+  const what = `first byte of an answer at ${kilobytes} KB in the format ${format.name}, added by the gateway`
   print({ figure: 'gateway', what: `${what} (median of ${added.length})`, ours: median(added), ...limit, note })
   print({ figure: 'gateway', what: `${what} (p95)`, ours: percentile(added, 0.95), ...limit })
   const each = (gateway.processorMs - busy) / added.length
-  print({ figure: 'gateway', what: `processor time of the gateway for a request of ${kilobytes} KB`, ours: each, ...limit })
+  print({ figure: 'gateway', what: `processor time of the gateway for a request of ${kilobytes} KB in the format ${format.name}`, ours: each, ...limit })
 }
 
 const talk = new Loop('pieces')
 talk.add()
-const ways: Record<string, number[]> = { plain: [], gateway: [] }
+const ways = { plain: [] as number[], gateway: [] as number[] }
 for (let round = 0; round < rounds(5); round += 1) {
   talk.add()
-  for (const [name, url] of [
-    ['plain', plain],
-    ['gateway', gateway.url],
-  ] as const)
-    ways[name]!.push(...(await pieces(url, talk, rounds(100))))
+  for (const one of [plain, through]) ways[one.kind].push(...(await pieces(one, talk, rounds(100))))
 }
 for (const [share, name] of [
   [0.5, 'median'],
   [0.95, 'p95'],
 ] as const) {
-  const [through, direct] = [percentile(ways['gateway']!, share), percentile(ways['plain']!, share)]
-  const note = `${through.toFixed(2)} ms beside ${direct.toFixed(2)} without`
+  const [behind, direct] = [percentile(ways.gateway, share), percentile(ways.plain, share)]
+  const note = `${behind.toFixed(2)} ms beside ${direct.toFixed(2)} without`
   print({
     figure: 'gateway',
-    what: `way of one piece of a streamed answer, added by the gateway (${name} of ${ways['gateway']!.length})`,
-    ours: through - direct,
+    what: `way of one piece of a streamed answer, added by the gateway (${name} of ${ways.gateway.length})`,
+    ours: behind - direct,
     peer: 'the limit',
     beside: 1,
     unit: 'ms',
@@ -98,7 +98,7 @@ const all = await Promise.all(
     const times: number[] = []
     for (let n = 0; n < rounds(20); n += 1) {
       loop.add()
-      times.push(await firstByte(gateway.url, loop))
+      times.push(await firstByte(through, loop))
     }
     return times
   }),
@@ -115,9 +115,9 @@ print({
 
 const loop = new Loop('aborted')
 for (let n = 0; n < 100; n += 1) loop.add()
-await firstByte(gateway.url, loop)
+await firstByte(through, loop)
 const before = gateway.memory
-for (let n = 0; n < rounds(1000); n += 1) await firstByte(gateway.url, loop, n % 10 === 9)
+for (let n = 0; n < rounds(1000); n += 1) await firstByte(through, loop, n % 10 === 9)
 const connections = await new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)))
 print({
   figure: 'gateway',
