@@ -1,6 +1,7 @@
 /** Gemini CLI: its start and the names of its tools. */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { onCleanUp } from '../../rig/cleanup.ts'
 import type { Agent } from './agents.ts'
 import type { Installed } from './installed.ts'
 
@@ -19,11 +20,15 @@ export function gemini(program: Installed): Agent {
     lines: 240,
     ownBreaks: 0,
     // After a resume it sends its history in another form.
+    rewrites: true,
     repeats: false,
     args: (prompt, goesOn) => [...(goesOn ? ['--resume', 'latest'] : []), '--yolo', '--model', 'gemini-3.1-pro-preview', '-p', prompt],
     prepare(home, _cwd, url) {
       const [selectedType, variables] = LOGINS[this.login ?? 'key']
       const env = Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, value.replace('URL', url)]))
+      // It reads no settings below a folder that others may write to.
+      const runtime = mkdtempSync(join(process.cwd(), 'node_modules', '.gemini-'))
+      onCleanUp(() => rmSync(runtime, { recursive: true, force: true }))
       mkdirSync(join(home, '.gemini'), { recursive: true })
       writeFileSync(
         join(home, '.gemini', 'settings.json'),
@@ -33,7 +38,7 @@ export function gemini(program: Installed): Agent {
           general: { enableAutoUpdate: false },
         }),
       )
-      return { ...env, GEMINI_CLI_TRUST_WORKSPACE: 'true', ...this.more }
+      return { ...env, GEMINI_CLI_TRUST_WORKSPACE: 'true', XDG_RUNTIME_DIR: runtime, ...this.more }
     },
     shell: (command) => ({ name: 'run_shell_command', args: { command } }),
     read: (file_path) => ({ name: 'read_file', args: { file_path } }),

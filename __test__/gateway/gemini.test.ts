@@ -1,5 +1,5 @@
 /** Gemini's format through the gateway, against a provider that refuses as the API does. */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -7,7 +7,7 @@ import { openAny } from '../../lib/recordings/open.ts'
 import { chargesOf } from '../../lib/usage/charges.ts'
 import type { Charge } from '../../lib/usage/charges.ts'
 import { folder } from '../core/setup.ts'
-import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
 import type { ScriptedCall } from '../../rig/exchange.ts'
@@ -256,10 +256,7 @@ test.skipIf(cli === undefined).each(['key', 'google', 'vertex'] as const)(
       const done = messages.slice(said).filter(({ role }) => role === 'tool').length
       return done < 6 ? { calls: [cli!.shell(`cat n${done}.txt`)] } : 'done'
     })
-    // It reads no settings below a folder that others may write to.
-    const runtime = mkdtempSync(join(process.cwd(), 'node_modules', '.gemini-'))
-    onCleanUp(() => rmSync(runtime, { recursive: true, force: true }))
-    const place = new Workplace(Object.assign(cli!, { login, more: { XDG_RUNTIME_DIR: runtime } }), server.url)
+    const place = new Workplace(Object.assign(cli!, { login }), server.url)
     for (let n = 0; n < 6; n += 1) writeFileSync(join(place.cwd, `n${n}.txt`), long(`n${n}`, 40))
     for (const goesOn of [false, true]) {
       const from = server.requests.length

@@ -10,9 +10,9 @@ export class Holdout {
     this.#share = share
   }
 
-  /** True if a session is held out, with all its subagents. A conversation without a name never is. */
+  /** True if a session is held out, with all its subagents. A conversation without a name is only where all of them are. */
   has(session: string | undefined): boolean {
-    if (session === undefined) return false
+    if (session === undefined) return this.#share >= 1
     const [host = '', id = ''] = session.split(':')
     return isPlainSide(host, id, this.#share)
   }
