@@ -8,25 +8,6 @@ export function isPaired(sent: readonly object[], own: readonly object[], shape:
   return after !== undefined && after.size === before.size && [...after].every(([id, count]) => before.get(id) === count)
 }
 
-/** The number of the first `common` messages, as many as possible, whose calls have no result among the other ones. */
-export function pairedLength(messages: readonly object[], common: number, shape: Shape): number {
-  const open = new Map<string, number>()
-  let length = common
-  for (let at = 0; at < messages.length;) {
-    const { size, parts } = shape.read(messages, at)
-    for (const { role, content, toolCallId = '' } of parts) {
-      if (role === 'toolResult') {
-        if (at >= common) length = Math.min(length, open.get(toolCallId) ?? length)
-        open.delete(toolCallId)
-      } else if (role === 'assistant' && at < common && typeof content !== 'string') {
-        for (const block of content) if (block.type === 'toolCall' && 'id' in block) open.set(block.id, at)
-      }
-    }
-    at += size
-  }
-  return length
-}
-
 /** The calls without a result, by ID; undefined if a result comes before its call. */
 function openCalls(messages: readonly object[], shape: Shape): Map<string, number> | undefined {
   const open = new Map<string, number>()

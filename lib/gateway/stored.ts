@@ -4,7 +4,7 @@ import { asTheyAre, withRest } from './beginning.ts'
 import type { Conversation, SentForm } from './conversation.ts'
 import { isEditOf } from './early.ts'
 import type { Remembered, StoredForm } from './form-files.ts'
-import { isPaired, pairedLength } from './pairs.ts'
+import { isPaired } from './pairs.ts'
 import type { Sender } from './identity.ts'
 import { chainOf, linkOf } from './prefix.ts'
 import { isAnswer } from './request.ts'
@@ -96,15 +96,11 @@ export function isNewChat({ live, common }: Near, { request: { hasTools, message
   return live === undefined && !isNamed && hasTools && !messages.slice(0, common).some(isAnswer)
 }
 
-/**
- * The form of a request that leaves its conversation as it is. A call goes out as it is where its result is another one: what has
- * collapsed of it would come back with the result that the conversation has.
- */
+/** The form of a request that leaves its conversation as it is. */
 export function asideOf({ stored: { form }, common }: Near, { request, chain }: Asked): SentForm {
-  const { api, messages } = request
-  const length = pairedLength(messages, common, shapeOf(api))
-  const sent = opened(form, chain(), length, request)
-  return sent === undefined ? asTheyAre(0, messages.length) : withRest(sent, messages.length)
+  const { length } = request.messages
+  const sent = opened(form, chain(), common, request)
+  return sent === undefined ? asTheyAre(0, length) : withRest(sent, length)
 }
 
 /** The longest one, of equal ones the latest. */
