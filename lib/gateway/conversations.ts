@@ -9,7 +9,7 @@ import { NO_BEGINNING } from './beginning.ts'
 import type { Beginning } from './beginning.ts'
 import { Conversation } from './conversation.ts'
 import type { ConversationOptions, SentForm } from './conversation.ts'
-import type { Branch, Remembered, StoredForm } from './form-files.ts'
+import type { BranchMark, Remembered, StoredForm } from './form-files.ts'
 import { inMemory } from './forms.ts'
 import type { Forms } from './forms.ts'
 import type { Sender } from './identity.ts'
@@ -19,7 +19,7 @@ import { folderOf, share } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import { marksOf } from './said.ts'
 import { askedIn, asideOf, choose, commonLinks, isMost, isNewChat, opened } from './stored.ts'
-import type { Asked, Choice, Near } from './stored.ts'
+import type { AskedRequest, FormChoice, Near } from './stored.ts'
 import { TracesSoFar } from './traces.ts'
 
 /** The form in which a request goes out, and the conversation that it belongs to. */
@@ -160,7 +160,7 @@ export class Conversations {
   }
 
   /** The conversations of a key, of this process and of others, the latest used last. */
-  #known(key: string, { chain }: Asked): Near[] {
+  #known(key: string, { chain }: AskedRequest): Near[] {
     const stored = this.#formsOf(key)
     const group = this.#groups.get(key) ?? []
     const unstored = group.filter(({ id, raw }) => raw.length > 0 && !stored.some((one) => one.id === id)).map(remembered)
@@ -197,7 +197,7 @@ export class Conversations {
   }
 
   /** True if a request continues a branch of which one request is known already. */
-  #isBranch(key: string, known: readonly Near[], { request: { messages }, chain }: Asked, common: number): boolean {
+  #isBranch(key: string, known: readonly Near[], { request: { messages }, chain }: AskedRequest, common: number): boolean {
     for (const { stored } of known) {
       const branch = stored.branches.find(([length, link]) => length > common && length < messages.length && linkOf(chain()[length] as string) === link)
       if (branch === undefined) continue
@@ -211,14 +211,14 @@ export class Conversations {
     return false
   }
 
-  #noteBranch(key: string, { stored }: Near, { chain }: Asked): void {
+  #noteBranch(key: string, { stored }: Near, { chain }: AskedRequest): void {
     const own = chain()
     // One that this request continues is known by it.
     const others = stored.branches.filter(([length, link]) => own[length] === undefined || linkOf(own[length]) !== link)
     this.#noteBranches(key, stored, [...others, [own.length - 1, linkOf(own.at(-1) as string)]])
   }
 
-  #noteBranches(key: string, { id }: Remembered, branches: readonly Branch[]): void {
+  #noteBranches(key: string, { id }: Remembered, branches: readonly BranchMark[]): void {
     this.#noted(() => this.#forms.noteBranches(key, id, branches))
   }
 
@@ -241,7 +241,7 @@ export class Conversations {
   }
 
   /** The conversation of this process, which continues from the form of another one if that has gone on with it. */
-  #caughtUp({ stored: { form }, live, common }: Near, { request, chain }: Asked): Conversation | undefined {
+  #caughtUp({ stored: { form }, live, common }: Near, { request, chain }: AskedRequest): Conversation | undefined {
     if (live === undefined || !this.#foreign.has(live)) return live
     this.#foreign.delete(live)
     const beginning = opened(form, chain(), common, request)
@@ -250,7 +250,7 @@ export class Conversations {
   }
 
   /** The conversation itself, or one of an earlier process, whose session can still be asked. */
-  #of({ stored: { id, cwd, before }, live }: Near, { request: { api }, continues }: Asked): Conversation {
+  #of({ stored: { id, cwd, before }, live }: Near, { request: { api }, continues }: AskedRequest): Conversation {
     return live ?? this.#earlierOf({ id, cwd, before: continues ? before : undefined }, api)
   }
 
@@ -258,7 +258,7 @@ export class Conversations {
    * A conversation that this process does not know: one of an earlier process, or a new one. The messages that it shares
    * with another one are sent as they were there.
    */
-  #begin(key: string, sender: Sender, asked: Asked, { known, near, left, goesOn }: Begin): Conversation {
+  #begin(key: string, sender: Sender, asked: AskedRequest, { known, near, left, goesOn }: Begin): Conversation {
     const { request, isNamed } = asked
     const { api } = request
     const stored = goesOn ? near?.stored : undefined
@@ -284,7 +284,7 @@ export class Conversations {
   }
 
   /** Finds the form that was sent for the first messages of a conversation: its own, or what was edited in another one. */
-  #beginningFor(asked: Asked, near: Near | undefined, left: Choice['left'] | undefined, isOwn: boolean): Begun | undefined {
+  #beginningFor(asked: AskedRequest, near: Near | undefined, left: FormChoice['left'] | undefined, isOwn: boolean): Begun | undefined {
     if (near === undefined) return undefined
     const { form, common } = left ?? { form: near.stored.form, common: near.common }
     const sent = opened(form, asked.chain(), common, asked.request)
@@ -374,9 +374,9 @@ function remembered({ id, cwd, form }: Conversation): Remembered {
 }
 
 /** The conversation that begins: one of an earlier process that continues, or one that has its first messages from another. */
-interface Begin extends Pick<Choice, 'near'> {
+interface Begin extends Pick<FormChoice, 'near'> {
   known: readonly Near[]
-  left: Choice['left'] | undefined
+  left: FormChoice['left'] | undefined
   goesOn: boolean
 }
 

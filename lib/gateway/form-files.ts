@@ -50,7 +50,7 @@ export interface StoredForm {
 }
 
 /** A request that was not the continuation of its conversation: the number of its messages, and the last of its links. */
-export type Branch = readonly [length: number, link: string]
+export type BranchMark = readonly [length: number, link: string]
 
 /** A conversation and its last form. */
 export interface Remembered extends Named {
@@ -58,7 +58,7 @@ export interface Remembered extends Named {
   /** Its forms before its user went back in it, the latest last. If one of these continues as well, there are two conversations. */
   left: readonly StoredForm[]
   /** The branches of which one request is known. The next request tells whether they continue. */
-  branches: readonly Branch[]
+  branches: readonly BranchMark[]
 }
 
 /** The number of forms before steps back, and of branches, that are remembered of one conversation. */
@@ -91,7 +91,7 @@ export type WholeLine = Omit<Line, 'run' | 'kept' | 'linked' | 'leaves'>
 
 /** A line that changes only what is known beside the form. */
 export interface BesideLine {
-  branches: readonly Branch[]
+  branches: readonly BranchMark[]
 }
 
 /** The folder for the gateway's files about a store. */
@@ -143,7 +143,7 @@ export function readForm(path: string, key?: string): Remembered | undefined {
     const runs = new Map<string, Line>()
     let last: Line | undefined
     let left: StoredForm[] = []
-    let branches: readonly Branch[] = []
+    let branches: readonly BranchMark[] = []
     for (const line of lines) {
       // A line that a kill tore was its process's last.
       if (line === undefined) continue

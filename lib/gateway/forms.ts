@@ -10,7 +10,7 @@ import { statOf, writePrivateFile } from '../core/index.ts'
 import { isEdited, nextsOf } from '../projection/index.ts'
 import type { EditedItem } from '../projection/index.ts'
 import { formFile, formFiles, headOf, MOST_BESIDE, readForm, stateOf, tidyForms } from './form-files.ts'
-import type { BesideLine, Branch, Line, Named, Remembered, StoredForm, WholeLine } from './form-files.ts'
+import type { BesideLine, BranchMark, Line, Named, Remembered, StoredForm, WholeLine } from './form-files.ts'
 import { beginningOf } from './beginning.ts'
 import { commonLength, linkOf } from './prefix.ts'
 import { sealed } from './seal.ts'
@@ -98,7 +98,7 @@ export class Forms {
    * Notes the branches of a conversation of which one request each is known. Where its file has been erased or another process has just gone on with it,
    * there is nothing to add to. Throws as {@link note}.
    */
-  noteBranches(key: string, id: string, branches: readonly Branch[]): void {
+  noteBranches(key: string, id: string, branches: readonly BranchMark[]): void {
     const before = this.#current(key, id)
     if (before === undefined) return
     const remembered = { ...before, branches: branches.slice(-MOST_BESIDE) }

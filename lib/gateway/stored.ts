@@ -27,7 +27,7 @@ export interface Near {
 }
 
 /** The conversation that a request belongs to. */
-export interface Choice {
+export interface FormChoice {
   /** Undefined if it begins like none. */
   near: Near | undefined
   /** The request is this conversation, in which the host has changed something early. */
@@ -37,7 +37,7 @@ export interface Choice {
 }
 
 /** A request, with what is compared of it; each is read once it is needed. */
-export interface Asked {
+export interface AskedRequest {
   request: ModelRequest
   /** Its host names the session. */
   isNamed: boolean
@@ -52,7 +52,7 @@ export interface Asked {
  * Chooses one of the conversations of a sender, given with the latest used last. All that it looks at is in the stored forms, so that
  * each process decides alike.
  */
-export function choose(all: readonly Near[], asked: Asked): Choice {
+export function choose(all: readonly Near[], asked: AskedRequest): FormChoice {
   const whole = longest(all.filter((one) => one.isWhole))
   if (whole !== undefined) return { near: whole }
   const edited = asked.request.hasTools ? editedIn(all, asked) : undefined
@@ -70,7 +70,7 @@ export function choose(all: readonly Near[], asked: Asked): Choice {
 }
 
 /** A request as it is compared. */
-export function askedIn(request: ModelRequest, { session, parent }: Sender): Asked {
+export function askedIn(request: ModelRequest, { session, parent }: Sender): AskedRequest {
   const isNamed = session !== undefined
   const { api, messages } = request
   return {
@@ -92,12 +92,12 @@ export function isMost({ stored, common }: Near): boolean {
  * True if a request is the first of a chat whose host names no session, and begins like one of an earlier process: hosts begin all of
  * theirs with the same messages.
  */
-export function isNewChat({ live, common }: Near, { request: { hasTools, messages }, isNamed }: Asked): boolean {
+export function isNewChat({ live, common }: Near, { request: { hasTools, messages }, isNamed }: AskedRequest): boolean {
   return live === undefined && !isNamed && hasTools && !messages.slice(0, common).some(isAnswer)
 }
 
 /** The form of a request that leaves its conversation as it is. */
-export function asideOf({ stored: { form }, common }: Near, { request, chain }: Asked): SentForm {
+export function asideOf({ stored: { form }, common }: Near, { request, chain }: AskedRequest): SentForm {
   const { length } = request.messages
   const sent = opened(form, chain(), common, request)
   return sent === undefined ? asTheyAre(0, length) : withRest(sent, length)
@@ -109,7 +109,7 @@ function longest(all: readonly Near[]): Near | undefined {
 }
 
 /** The conversation that a request continues although its host changed something early in it. */
-function editedIn(all: readonly Near[], { isNamed, said, traces }: Asked): Near | undefined {
+function editedIn(all: readonly Near[], { isNamed, said, traces }: AskedRequest): Near | undefined {
   if (isNamed) {
     return all.findLast(({ stored: { form }, common }) =>
       form.traces === undefined ? isLong(form, traces().length - 1) : isEditOf(form.traces, traces(), common),
