@@ -124,22 +124,28 @@ test('two arms are compared on the answers that both have measured', () => {
     parts: { text: { tokens: 10, nats: 20 + nats } },
     fullParts: { text: { tokens: 10, nats: 20 } },
   })
+  const costs = {
+    full: { cached: 1000, written: 80, answers: 7, changed: 0 },
+    rule: { cached: 400, written: 80, answers: 7, changed: 3 },
+    age: { cached: 500, written: 80, answers: 7, changed: 3 },
+  }
   const runs = [
-    { run: 'a', lines: [line('rule', 1, 10), line('age', 1, 14, 60), line('rule', 2, 2), line('age', 2, 0, 40), line('age', 3, 90)], costs: {} },
-    { run: 'b', lines: [line('rule', 5, 0), line('age', 5, 1)], costs: {} },
-    { run: 'c', lines: [line('rule', 1, 50)], costs: {} },
+    { run: 'a', lines: [line('rule', 1, 10), line('age', 1, 14, 60), line('rule', 2, 2), line('age', 2, 0, 40), line('age', 3, 90)], costs },
+    { run: 'b', lines: [line('rule', 5, 0), line('age', 5, 1)], costs },
+    { run: 'c', lines: [line('rule', 1, 50)], costs },
   ]
-  expect(comparedWith('rule', 'age', runs)).toEqual({
+  expect(comparedWith('rule', 'age', runs, { read: 0.1, write: 1.25 })).toEqual({
     arm: 'age',
     runs: 2,
     answers: 3,
     prompts: [0.5, 0.5],
+    costs: [140 / 200, 150 / 200],
     nats: [4, 5],
     more: { value: 1, low: 1, high: 1 },
     worse: 0,
     better: 0,
   })
-  expect(comparedWith('rule', 'weight 1', runs)).toBeUndefined()
+  expect(comparedWith('rule', 'weight 1', runs, { read: 0.1, write: 1.25 })).toBeUndefined()
 })
 
 test('each arm has a request for each answer, and hiding by age keeps to the size of the arm that it is like', async () => {

@@ -155,15 +155,16 @@ function rowOf(one: ArmFigures): string[] {
 
 /** The other arms beside the product's rule, each on the answers that both have changed. */
 function together(runs: readonly RunLines[]): string[] {
-  const rows = ARMS.slice(1).flatMap(({ name }) => (name === WORST_OF ? [] : (comparedWith(WORST_OF, name, runs) ?? [])))
+  const rows = ARMS.slice(1).flatMap(({ name }) => (name === WORST_OF ? [] : (comparedWith(WORST_OF, name, runs, RATIOS) ?? [])))
   if (rows.length === 0) return []
   const table = tableOf(
-    ['arm', 'runs', 'answers', 'prompt', 'more nats', `more nats than "${WORST_OF}" (90 %)`, 'worse by 5', 'better by 5'],
+    ['arm', 'runs', 'answers', 'prompt', 'cost', 'more nats', `more nats than "${WORST_OF}" (90 %)`, 'worse by 5', 'better by 5'],
     rows.map((one) => [
       one.arm,
       String(one.runs),
       String(one.answers),
       one.prompts.map((share) => share.toFixed(2)).join(', '),
+      one.costs.map((share) => share.toFixed(2)).join(', '),
       one.nats.map(signed).join(', '),
       intervalOf(one.more),
       percent(one.worse),

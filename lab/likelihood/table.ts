@@ -96,6 +96,8 @@ export interface Comparison {
   answers: number
   /** Tokens of the requests over those of the full ones: of the other arm, and of this one. */
   prompts: [other: number, own: number]
+  /** The cost of all requests of these sessions over that of the full ones, likewise. */
+  costs: [other: number, own: number]
   /** More nats for an answer than after the full request, likewise. */
   nats: [other: number, own: number]
   /** More nats for an answer than with the other arm. */
@@ -106,16 +108,16 @@ export interface Comparison {
 }
 
 /** Compares an arm with another one; undefined if they share no answer. */
-export function comparedWith(other: string, arm: string, all: readonly RunLines[]): Comparison | undefined {
-  const runs = all.flatMap(({ lines }) => {
+export function comparedWith(other: string, arm: string, all: readonly RunLines[], ratios: Ratios): Comparison | undefined {
+  const runs = all.flatMap(({ lines, costs }) => {
     const own = new Map(measuredIn(lines, arm).map((line) => [line.answer, line]))
     const pairs = measuredIn(lines, other).flatMap((line): [Line, Line][] => {
       const same = own.get(line.answer)
       return same === undefined ? [] : [[line, same]]
     })
-    return pairs.length === 0 ? [] : [pairs]
+    return pairs.length === 0 ? [] : [{ pairs, costs }]
   })
-  const pairs = runs.flat()
+  const pairs = runs.flatMap((run) => run.pairs)
   if (pairs.length === 0) return undefined
   const changes = pairs.map(moreOf)
   const share = (is: (change: number) => boolean): number => changes.filter(is).length / pairs.length
@@ -125,13 +127,15 @@ export function comparedWith(other: string, arm: string, all: readonly RunLines[
   ]
   const full = total(pairs.map(([line]) => line.full)) / pairs.length
   const [otherPrompt, ownPrompt] = mean((line) => line.prompt)
+  const costIn = (name: string): number => total(runs.map(({ costs }) => cost(costs[name], ratios)))
   return {
     arm,
     runs: runs.length,
     answers: pairs.length,
     prompts: [otherPrompt / full, ownPrompt / full],
+    costs: [costIn(other) / costIn('full'), costIn(arm) / costIn('full')],
     nats: mean(changeOf),
-    more: bootstrap(runs.map((own) => ({ sum: total(own.map(moreOf)), count: own.length }))),
+    more: bootstrap(runs.map((run) => ({ sum: total(run.pairs.map(moreOf)), count: run.pairs.length }))),
     worse: share((change) => change > WORSE),
     better: share((change) => change < -WORSE),
   }
