@@ -193,11 +193,6 @@ export class Conversation {
     return form
   }
 
-  /** The form of a request that leaves the conversation as it is: a question on the side, or a branch of one request. */
-  aside(messages: readonly object[]): SentForm {
-    return this.#oldForm(messages.length, commonLength(this.#last.raw, messages))
-  }
-
   /** Answers a call of our tool. Undefined if this conversation has no such object. */
   async recall(input: RecallInput): Promise<string[] | undefined> {
     const opened = await within(this.#limitMs, this.#open())
