@@ -36,30 +36,50 @@ for (let n = 0; n < 2; n += 1) {
 console.log(answered)
 `
 
+/** A file or folder below the home that its user may not read, the path that a line names, and more options of the command. A folder ends with `/`. */
+type Locked = [what: string, locked: string, told: string, options?: string[]]
+
+/** The files that both commands work without. */
+const LOCKED: Locked[] = [
+  ['the store', `${DATA}/context.db`, `${DATA}/context.db`],
+  ['the folder of the forms', `${DATA}/gateway-forms/`, `${DATA}/gateway-forms/context.db`],
+  ['the forms of the store', `${DATA}/gateway-forms/context.db/`, `${DATA}/gateway-forms/context.db/`],
+  ['the folder of the bills', `${DATA}/gateway-bills/`, `${DATA}/gateway-bills/context.db.jsonl`],
+  ['the bills', `${DATA}/gateway-bills/context.db.jsonl`, `${DATA}/gateway-bills/context.db.jsonl`],
+  ['the journal', journalOf(NODE, DATA), journalOf(NODE, DATA), ['--store', NODE]],
+  ['the notes beside the journal', `${journalOf(NODE, DATA)}.progress`, `${journalOf(NODE, DATA)}.progress`, ['--store', NODE]],
+]
+
+/** A home in which one file or folder is locked. */
+function lockedHome(locked: string): ReturnType<typeof emptyHome> {
+  const place = emptyHome()
+  const { home, file } = place
+  mkdirSync(file(DATA), { recursive: true })
+  mkdirSync(file(locked.endsWith('/') ? locked : dirname(locked)), { recursive: true })
+  if (!locked.endsWith('/')) writeFileSync(file(locked), '')
+  giveToOther(home)
+  lock(file(locked))
+  return place
+}
+
+function expectToldOnce({ stderr }: { stderr: string }, path: string): void {
+  const lines = stderr.split('\n').filter((line) => line.includes(path) && line.includes('permission denied'))
+  expect([lines.length, stderr]).toEqual([1, expect.any(String)])
+}
+
 describe.skipIf(reason !== undefined)('run', () => {
-  test.each<[what: string, locked: string, told: string, options?: string[]]>([
-    ['the store', `${DATA}/context.db`, `${DATA}/context.db`],
+  test.each<Locked>([
+    ...LOCKED,
     ['the folder of the store', `${DATA}/`, `${DATA}/context.db`],
-    ['the folder of the forms', `${DATA}/gateway-forms/`, `${DATA}/gateway-forms/context.db`],
-    ['the forms of the store', `${DATA}/gateway-forms/context.db/`, `${DATA}/gateway-forms/context.db/`],
-    ['the folder of the bills', `${DATA}/gateway-bills/`, `${DATA}/gateway-bills/context.db.jsonl`],
-    ['the bills', `${DATA}/gateway-bills/context.db.jsonl`, `${DATA}/gateway-bills/context.db.jsonl`],
-    ['the journal', journalOf(NODE, DATA), journalOf(NODE, DATA), ['--store', NODE]],
-    ['the notes beside the journal', `${journalOf(NODE, DATA)}.progress`, `${journalOf(NODE, DATA)}.progress`, ['--store', NODE]],
     ['a folder of temporary files', 'temporary/', 'temporary/pi-context-'],
   ])('%s may not be read: the agent continues, and one line names the path and the cause', async (_, locked, told, options = []) => {
     const server = await startModelServer(() => 'hello')
-    const { home, file, env } = emptyHome()
-    mkdirSync(file(locked.endsWith('/') ? locked : dirname(locked)), { recursive: true })
-    if (!locked.endsWith('/')) writeFileSync(file(locked), '')
-    giveToOther(home)
-    lock(file(locked))
+    const { home, file, env } = lockedHome(locked)
     const places = locked === 'temporary/' ? { XDG_RUNTIME_DIR: '', TMPDIR: file('temporary'), XDG_DATA_HOME: file('temporary') } : {}
     const command = program('run', ...options, '--', process.execPath, '--input-type=module', '-e', AGENT)
     const found = await runAsOther(command, home, { ...env, ...places, OPENAI_BASE_URL: `${server.url}/v1` })
     expect([found.code, found.stdout.trim()]).toEqual([0, '2'])
-    const lines = found.stderr.split('\n').filter((line) => line.includes(file(told)) && line.includes('permission denied'))
-    expect([lines.length, found.stderr]).toEqual([1, expect.any(String)])
+    expectToldOnce(found, file(told))
   })
 })
 
@@ -85,26 +105,13 @@ process.exit(code ?? 1)
 `
 
 describe.skipIf(reason !== undefined)('gateway', () => {
-  test.each<[what: string, locked: string, told: string, options?: string[]]>([
-    ['the store', `${DATA}/context.db`, `${DATA}/context.db`],
-    ['the folder of the forms', `${DATA}/gateway-forms/`, `${DATA}/gateway-forms/context.db`],
-    ['the forms of the store', `${DATA}/gateway-forms/context.db/`, `${DATA}/gateway-forms/context.db/`],
-    ['the folder of the bills', `${DATA}/gateway-bills/`, `${DATA}/gateway-bills/context.db.jsonl`],
-    ['the bills', `${DATA}/gateway-bills/context.db.jsonl`, `${DATA}/gateway-bills/context.db.jsonl`],
-    ['the journal', journalOf(NODE, DATA), journalOf(NODE, DATA), ['--store', NODE]],
-    ['the notes beside the journal', `${journalOf(NODE, DATA)}.progress`, `${journalOf(NODE, DATA)}.progress`, ['--store', NODE]],
-  ])('%s may not be read: requests are answered, and one line names the path and the cause', async (_, locked, told, options = []) => {
+  test.each(LOCKED)('%s may not be read: requests are answered, and one line names the path and the cause', async (_, locked, told, options = []) => {
     const server = await startModelServer(() => 'hello')
-    const { home, file, env } = emptyHome()
-    mkdirSync(file(locked.endsWith('/') ? locked : dirname(locked)), { recursive: true })
-    if (!locked.endsWith('/')) writeFileSync(file(locked), '')
-    giveToOther(home)
-    lock(file(locked))
+    const { home, file, env } = lockedHome(locked)
     const [node, args] = program('gateway', '--listen', '0', '--openai', `${server.url}/v1`, ...options)
     const found = await runAsOther([process.execPath, ['--input-type=module', '-e', AROUND, AGENT, node, ...args]], home, env)
     expect([found.code, found.stdout.trim(), found.stderr]).toEqual([0, '2', expect.any(String)])
-    const lines = found.stderr.split('\n').filter((line) => line.includes(file(told)) && line.includes('permission denied'))
-    expect([lines.length, found.stderr]).toEqual([1, expect.any(String)])
+    expectToldOnce(found, file(told))
   })
 
   // With another secret at each start, the programs that are set up for it could bring nothing back.
@@ -114,11 +121,7 @@ describe.skipIf(reason !== undefined)('gateway', () => {
     ['the folder of the store and of the secret', `${DATA}/`, SECRET],
     ['the file of models', 'models.json', "models.json can't be read: permission denied", ['--models', 'models.json']],
   ])('%s may not be read: it does not start, and the only line names the path and the cause', async (_, locked, sentence, options = []) => {
-    const { home, file, env } = emptyHome()
-    mkdirSync(file(DATA), { recursive: true })
-    if (!locked.endsWith('/')) writeFileSync(file(locked), '')
-    giveToOther(home)
-    lock(file(locked))
+    const { home, env } = lockedHome(locked)
     const found = await runAsOther(program('gateway', '--listen', '0', ...options), home, env)
     expect(found).toEqual({ code: 2, stdout: '', stderr: `pi-context-manager: ${sentence.replace('HOME', home)}\n` })
   })
