@@ -1,16 +1,10 @@
 /** Paths of an agent whose tools run inside a sandbox, such as a container that mounts the project's folder. */
-import { realpathSync } from 'node:fs'
-import { isAbsolute, relative, resolve } from 'node:path'
+import { relative } from 'node:path'
 import type { MountMapping, OpenOptions } from '../index.js'
+import { isWithin, realOf } from '../lib/core/index.ts'
 
 /** A folder of this machine, and where the agent's tools see it. */
 export type Mount = MountMapping
-
-/** True if a path is a folder or in it, links followed where they exist. */
-export function isWithin(folder: string, path: string): boolean {
-  const between = relative(realOf(folder), realOf(path))
-  return between === '' || (!isAbsolute(between) && between.split(/[\\/]/)[0] !== '..')
-}
 
 /**
  * The options of a session about paths. Without mounts the agent sees this machine. With mounts its working directory is where
@@ -34,12 +28,4 @@ function seenAs(path: string, mounts: readonly Mount[]): string {
   if (nearest === undefined) return path
   const below = relative(realOf(nearest.canonicalPrefix), realOf(path)).replaceAll('\\', '/')
   return below === '' ? nearest.agentPrefix : `${nearest.agentPrefix.replace(/\/+$/, '')}/${below}`
-}
-
-function realOf(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return resolve(path)
-  }
 }

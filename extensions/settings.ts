@@ -3,13 +3,11 @@
  * over it, and a variable over both. Every field is optional.
  */
 import { readFileSync, realpathSync, statSync } from 'node:fs'
-import { homedir } from 'node:os'
-import { dirname, isAbsolute, join, relative, sep } from 'node:path'
+import { dirname, isAbsolute, join, relative } from 'node:path'
 import { reasonOf, suggestion } from '../lib/ui/index.ts'
 import { BINDINGS, LIFETIME_OPTIONS } from '../lib/models/index.ts'
 import type { Binding, LifetimeOption } from '../lib/models/index.ts'
-import { areMounts, FILESYSTEM_ID_WANTED, isFilesystemId, MOUNTS_WANTED, mountsIn } from '../lib/core/index.ts'
-import { isWithin } from './mounts.ts'
+import { areMounts, expandHome, FILESYSTEM_ID_WANTED, isFilesystemId, isWithin, MOUNTS_WANTED, mountsIn } from '../lib/core/index.ts'
 import type { Mount } from './mounts.ts'
 import type { XtdbPlace } from './place.ts'
 
@@ -237,7 +235,7 @@ export function checkSettings(value: unknown): ReadSettings {
 
 function valueOf(name: string, value: unknown): unknown {
   if (name === 'store') return storeOf(value as string | XtdbPlace)
-  return name === 'mounts' ? mountsIn(value as Mount[], expandHome) : value
+  return name === 'mounts' ? mountsIn(value as Mount[]) : value
 }
 
 interface Check {
@@ -325,8 +323,4 @@ function isXtdb(value: unknown): boolean {
 function storeOf(given: string | XtdbPlace): string | XtdbPlace {
   if (typeof given === 'string') return isAddress(given) ? { url: given } : expandHome(given)
   return given.journal === undefined ? given : { ...given, journal: expandHome(given.journal) }
-}
-
-function expandHome(path: string): string {
-  return path === '~' || path.startsWith('~/') || path.startsWith(`~${sep}`) ? join(homedir(), path.slice(1)) : path
 }

@@ -1,6 +1,5 @@
 /** The command `mcp`. */
 import { readFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { parseArgs } from 'node:util'
 import { areMounts, FILESYSTEM_ID_WANTED, isFilesystemId, MOUNTS_WANTED, mountsIn } from '../core/index.ts'
 import type { ClientPaths } from '../mcp/index.ts'
@@ -79,7 +78,7 @@ function pathsIn({ mounts: text, 'filesystem-id': filesystemId }: { mounts?: str
     // A text that is not JSON is refused below.
   }
   if (!areMounts(mounts)) throw new UsageError(`--mounts needs ${MOUNTS_WANTED}, as JSON`)
-  return { mounts: mountsIn(mounts, (path) => path.replace(/^~(?=[\\/]|$)/, homedir())), ...own }
+  return { mounts: mountsIn(mounts), ...own }
 }
 
 async function sdk<T>(load: () => Promise<T>): Promise<T> {

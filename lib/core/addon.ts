@@ -3,11 +3,12 @@
  * platform package by name, which fails inside a compiled host, and blames npm if the package is missing. This file
  * looks for the addon by absolute path, starting from its own place.
  */
-import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type * as addon from '../../index.js'
+import { realOf } from './paths.ts'
 
 /** The native addon, as the generated `index.js` exports it. */
 export type Addon = typeof addon
@@ -142,20 +143,12 @@ function packageRoot(): string {
 function* places(root: string, name: string): Generator<{ path: string; version?: string | undefined }> {
   const file = `${NAME}.${name}.node`
   yield { path: join(root, file) }
-  for (const start of new Set([root, real(root)])) {
+  for (const start of new Set([root, realOf(root)])) {
     for (let folder = start; ; folder = dirname(folder)) {
       const found = join(folder, 'node_modules', `${NAME}-${name}`)
       if (existsSync(found)) yield { path: join(found, file), version: versionIn(found) }
       if (dirname(folder) === folder) break
     }
-  }
-}
-
-function real(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path
   }
 }
 

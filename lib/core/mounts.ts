@@ -1,6 +1,7 @@
 /** The settings about paths of tools that run inside a sandbox, as Pi and the MCP server take them: `mounts` and `filesystemId`. */
 import { isAbsolute, resolve } from 'node:path'
 import type { MountMapping } from '../../index.js'
+import { expandHome } from './paths.ts'
 
 /** The form of the setting `mounts`, as the end of a sentence. */
 export const MOUNTS_WANTED =
@@ -21,9 +22,9 @@ export function areMounts(value: unknown): value is MountMapping[] {
   return new Set(value.map(({ agentPrefix }) => agentPrefix.replace(/\/+$/, ''))).size === value.length
 }
 
-/** The mounts with absolute paths; `expand` puts the user's folder in place of `~`. */
-export function mountsIn(mounts: readonly MountMapping[], expand: (path: string) => string): MountMapping[] {
-  return mounts.map((mount) => ({ ...mount, canonicalPrefix: resolve(expand(mount.canonicalPrefix)) }))
+/** The mounts with absolute paths, the user's folder in place of `~`. */
+export function mountsIn(mounts: readonly MountMapping[]): MountMapping[] {
+  return mounts.map((mount) => ({ ...mount, canonicalPrefix: resolve(expandHome(mount.canonicalPrefix)) }))
 }
 
 function isMount(value: unknown): value is MountMapping {

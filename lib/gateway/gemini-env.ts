@@ -2,8 +2,9 @@
  * The variables that Gemini CLI adds to its environment from one `.env` file, as version 0.61.0 looks for it. They decide how it is
  * logged in and where its requests go. Nothing of them is kept or shown.
  */
-import { existsSync, realpathSync } from 'node:fs'
-import { dirname, join, parse, relative, resolve, isAbsolute } from 'node:path'
+import { existsSync } from 'node:fs'
+import { dirname, join, parse, resolve } from 'node:path'
+import { isWithin } from '../core/index.ts'
 import type { Environment, Fields } from '../core/index.ts'
 import { fieldsOf } from './program-settings.ts'
 import type { Place, SettingsFiles } from './program-settings.ts'
@@ -82,8 +83,7 @@ function isTrustedFolder({ cwd, env }: Place, settings: readonly Fields[], home:
   let [longest, level]: [number, unknown] = [-1, undefined]
   for (const [path, own] of Object.entries(rules)) {
     if (!['TRUST_FOLDER', 'TRUST_PARENT', 'DO_NOT_TRUST'].includes(String(own)) || path.length <= longest) continue
-    const between = relative(realOf(own === 'TRUST_PARENT' ? dirname(path) : path), realOf(cwd))
-    if (between === '' || (!isAbsolute(between) && between.split(/[\\/]/)[0] !== '..')) [longest, level] = [path.length, own]
+    if (isWithin(own === 'TRUST_PARENT' ? dirname(path) : path, cwd)) [longest, level] = [path.length, own]
   }
   return level === 'TRUST_FOLDER' || level === 'TRUST_PARENT'
 }
@@ -91,12 +91,4 @@ function isTrustedFolder({ cwd, env }: Place, settings: readonly Fields[], home:
 /** The value of the last of several settings that has one. */
 function last(settings: readonly Fields[], name: string): unknown {
   return settings.findLast((one) => one[name] !== undefined)?.[name]
-}
-
-function realOf(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path
-  }
 }

@@ -1,7 +1,7 @@
 /** The files that the client of the MCP server can reach, and the paths by which its tools know them. */
-import { realpathSync } from 'node:fs'
 import { posix, resolve } from 'node:path'
 import type { MountMapping, ObjectDocument } from '../../index.js'
+import { realOf } from '../core/index.ts'
 import { asStored, defaultFilesystemId } from '../native/index.ts'
 
 /** The paths of the client's tools, as `ContextManager.open` takes them. Without both, they are those of this machine. */
@@ -36,19 +36,19 @@ export class Reach {
     this.#own = filesystemId
     this.#mounts = mounts.map(({ agentPrefix, canonicalPrefix, filesystemId: id = defaultFilesystemId() ?? undefined }) => ({
       agentPrefix: posix.normalize(`${agentPrefix}/`),
-      place: { filesystemId: id, path: withSlash(asStored(canonical(canonicalPrefix))) },
+      place: { filesystemId: id, path: withSlash(asStored(realOf(canonicalPrefix))) },
     }))
   }
 
   /** The place of a folder of the client's; undefined if no mount covers it and it can't be named. */
   placeOf(folder: string): FilePlace | undefined {
     // The paths of a session on this machine have any filesystem: those of another machine are marked in hits.
-    if (this.isThisMachine) return { filesystemId: undefined, path: asStored(canonical(resolve(folder))) }
+    if (this.isThisMachine) return { filesystemId: undefined, path: asStored(realOf(resolve(folder))) }
     const path = withSlash(posix.normalize(folder))
     const mount = longest(this.#mounts.filter(({ agentPrefix }) => path.startsWith(agentPrefix)))
     if (mount === undefined) return this.#own === undefined ? undefined : { filesystemId: this.#own, path: withoutSlash(path) }
     const { filesystemId, path: prefix } = mount.place
-    return { filesystemId, path: asStored(canonical(withoutSlash(`${prefix}${path.slice(mount.agentPrefix.length)}`))) }
+    return { filesystemId, path: asStored(realOf(withoutSlash(`${prefix}${path.slice(mount.agentPrefix.length)}`))) }
   }
 
   /** The path by which the client knows a file; undefined if it can't reach it. */
@@ -86,12 +86,3 @@ function longest(mounts: readonly Mounted[]): Mounted | undefined {
 
 const withSlash = (path: string): string => (path.endsWith('/') ? path : `${path}/`)
 const withoutSlash = (path: string): string => (path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path)
-
-function canonical(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    // The project may have been deleted; its files keep their names.
-    return path
-  }
-}
