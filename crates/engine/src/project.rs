@@ -202,6 +202,7 @@ impl Engine {
         }
         let is_cached = call.sent_ms.is_some() || (unchanged && state.request.pending.is_empty());
         state.request.assume_sent(if is_cached { kept } else { 0 });
+        state.request.repeat_spending();
         state.request.finish(&mut plan);
         state.taken.clear();
         Ok(plan)
@@ -280,7 +281,8 @@ impl Inner {
                     request.accounting.learn(&model, request.segments.tokens(), reported);
                 }
                 // It was priced by the cache that it met, which says nothing about that of the next one.
-                let cache_dead = request.asked_dead.take().unwrap_or(policy.cache_dead);
+                let asked_dead = request.asked_dead.take();
+                let cache_dead = asked_dead.unwrap_or(policy.cache_dead && !taking.arrival.is_read_again());
                 let charge = request.segments.charge(&Policy { cache_dead, ..policy.clone() });
                 request.is_uncached = false;
                 if taking.arrival.is_recorded_now() {

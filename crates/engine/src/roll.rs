@@ -96,7 +96,7 @@ impl Engine {
                            what the roll has changed. Undo it after the turn has ended";
                 return Err(EngineError::Invalid(why.into()));
             }
-            if let Some(entry) = state.request.rolled.undoing() {
+            if let Some(entry) = state.request.undoing() {
                 self.inner.note_roll(&mut state, Fsync::Now, entry).await?;
             }
             let State { request, session, known, .. } = &mut *state;

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
-use context_model::chat::{Chat, ChatPatch, Notice, RollEntry, RollReason, RollReceipt, adopt, said_id};
+use context_model::chat::{
+    Chat, ChatPatch, Notice, RollEntry, RollReason, RollReceipt, Spending, adopt, said_id,
+};
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
@@ -115,6 +117,7 @@ fn rolls_stay_with_what_is_before_them() {
         prose: ["first", "later", "a text that was redacted"].map(said_id).to_vec(),
         call_digests: vec![call(&["a", "b", "c"]), call(&["b", "c"])],
         bound: true,
+        spending: Some(Spending { answers: 1, kept: 1, untouched: 2_000.5, debt: -3.25, removed: 4 }),
     };
     let gone = RollEntry { results: call(&["c"]), bound: true, ..RollEntry::default() };
     let rolls = Chat::of(&earlier).rolls_before(Chat::of(&later), &[roll, gone]);
@@ -130,6 +133,7 @@ fn rolls_stay_with_what_is_before_them() {
         prose: ["first", "a text that was redacted"].map(said_id).to_vec(),
         call_digests: vec![call(&["a", "b"])],
         bound: true,
+        spending: Some(Spending { answers: 1, kept: 1, untouched: 2_000.5, debt: -3.25, removed: 4 }),
     };
     assert_eq!(rolls, std::slice::from_ref(&kept));
     let session = SessionId::new("s").unwrap();

@@ -7,7 +7,6 @@ use super::policy::Policy;
 use super::prices::Prices;
 use super::provider::Reach;
 use super::reasoning::Reasoning;
-use super::roll::Roll;
 
 /// The tokens that one model call read from the cache, and those that it sent fresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,29 +45,38 @@ pub struct Ledger {
     /// Items before this place are as the last request had them.
     cached: usize,
     /// The places, ascending, at which those requests ended that are still a prefix of what is shown.
-    ends: Vec<usize>,
+    pub(super) ends: Vec<usize>,
     /// Stale, visible items and the rent that each has paid.
     pub(super) stale: BTreeMap<usize, Account>,
     stale_tokens: u64,
     /// Model calls so far.
     pub(super) calls: u64,
     /// The cost of these calls, in fresh input tokens, without the answers.
-    spent: f64,
+    pub(super) spent: f64,
     /// The cost of all rolls, less what the removed text has saved since. Negative once they have paid.
-    debt: f64,
+    pub(super) debt: f64,
     /// The cost of rolls that no call has been charged for yet.
-    unspent: f64,
+    pub(super) unspent: f64,
     /// Tokens by which rolls have shortened the request, as it is now.
-    removed: i64,
+    pub(super) removed: i64,
     /// The reasoning that is shown.
     pub(super) reasoning: Reasoning,
     /// The contents are being rebuilt from a transcript. What changes meanwhile takes the form in which it was last sent.
     is_rebuilding: bool,
     /// Sum of the cached-read prices of all calls. An account is the item's saving times the advance of this clock, so a call
     /// need not visit the accounts.
-    clock: f64,
-    /// The clock after each call since the contents were rebuilt, or else since the first.
-    clocks: Vec<f64>,
+    pub(super) clock: f64,
+    /// The sums after each call since the contents were rebuilt, or else since the first.
+    pub(super) charged: Vec<Charged>,
+}
+
+/// The sums of a ledger after one of its calls.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Charged {
+    pub clock: f64,
+    pub spent: f64,
+    /// The number of items in its request.
+    pub end: usize,
 }
 
 /// The rent that a stale item pays.
@@ -143,9 +151,9 @@ impl Ledger {
             return;
         }
         let last = usize::try_from(calls).unwrap_or(usize::MAX).checked_sub(1);
-        let since = last.and_then(|last| self.clocks.get(last));
+        let since = last.and_then(|last| self.charged.get(last));
         if let (Some(since), Some(account)) = (since, self.stale.get_mut(&place)) {
-            account.since = *since;
+            account.since = since.clock;
         }
     }
 
@@ -162,7 +170,7 @@ impl Ledger {
         self.unspent = 0.0;
         self.debt -= self.removed as f64 * price * factor;
         self.clock += policy.prices.read * factor;
-        self.clocks.push(self.clock);
+        self.charged.push(Charged { clock: self.clock, spent: self.spent, end: self.items.len() });
         for account in self.stale.range_mut(self.shown..).map(|(_, account)| account) {
             account.since = self.clock;
         }
@@ -176,41 +184,6 @@ impl Ledger {
             self.ends.push(self.cached);
         }
         charge
-    }
-
-    /// Notes the cost of an executed roll, if the provider still has the tokens that it writes again.
-    pub fn pay(&mut self, roll: &Roll) {
-        self.debt += roll.most;
-        self.unspent += roll.most;
-    }
-
-    /// The cost so far of the client's own requests, had nothing left them: the session's, without the cost of rolls and with
-    /// their savings.
-    fn untouched(&self) -> f64 {
-        self.spent + self.unspent - self.debt
-    }
-
-    /// The cost of rolls that is allowed now, if the session is never to cost more than `1 + debt_cap` times the client's own
-    /// requests and the slack, whatever comes.
-    fn room(&self, policy: &Policy) -> f64 {
-        policy.debt_cap * self.untouched() + policy.slack - self.debt
-    }
-
-    /// True if a roll may cost this much now.
-    pub(super) fn affords(&self, cost: f64, policy: &Policy) -> bool {
-        cost <= 0.0 || policy.debt_cap.is_infinite() || cost <= self.room(policy)
-    }
-
-    /// The calls until rolls may cost this much, if nothing else changes; `None` if they never may.
-    pub(super) fn calls_until_affordable(&self, cost: f64, policy: &Policy) -> Option<f64> {
-        if self.affords(cost, policy) {
-            return Some(0.0);
-        }
-        let total = self.total_tokens();
-        let price = policy.prices.read * policy.price_steps.factor_at(total);
-        let saved = self.removed as f64 * price;
-        let nearer = saved + policy.debt_cap * (total as f64 * price + saved);
-        (nearer > 0.0).then(|| (cost - self.room(policy)) / nearer)
     }
 
     /// Changes the reference that would replace an item in a roll. The rent that it has paid stays paid.

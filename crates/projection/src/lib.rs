@@ -62,6 +62,7 @@ mod provider;
 mod reasoning;
 pub mod request;
 mod roll;
+mod spending;
 
 pub use clock::{CacheClock, Moment};
 pub use held::{Because, Chance, HeldBack};

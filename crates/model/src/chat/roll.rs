@@ -35,6 +35,24 @@ pub struct RollEntry {
     pub bound: bool,
     /// True if this undoes the latest roll, so that everything listed is shown as before that.
     pub undone: bool,
+    /// The costs up to this change; `None` in records of earlier versions.
+    pub spending: Option<Spending>,
+}
+
+/// What a conversation has cost up to a change of its request, and what the provider can still have cached, by which a later process
+/// prices and limits rolls (docs/economics.md). In estimated tokens; costs at the price of fresh input.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spending {
+    /// The conversation's answers by then.
+    pub answers: u64,
+    /// Those of them whose requests end before the change. The provider has cached no later request as it is since then.
+    pub kept: u64,
+    /// The cost of the client's own requests, had nothing left them.
+    pub untouched: f64,
+    /// The cost of all rolls, this one included, less what the text that left has saved since. Negative once they have paid.
+    pub debt: f64,
+    /// Tokens by which the request is shorter than it came, this change included.
+    pub removed: i64,
 }
 
 impl RollEntry {
@@ -57,6 +75,7 @@ impl RollEntry {
             receipt: entry.get("receipt").and_then(|receipt| serde_json::from_value(receipt.clone()).ok()),
             bound: entry.get("bound") == Some(&Value::Bool(true)),
             undone: entry.get("undone") == Some(&Value::Bool(true)),
+            spending: entry.get("spending").and_then(|spending| Spending::deserialize(spending).ok()),
         }
     }
 
@@ -86,6 +105,7 @@ impl RollEntry {
             receipt: self.receipt.clone(),
             bound: self.bound,
             undone: self.undone,
+            spending: self.spending,
             ..left
         })
     }
@@ -103,6 +123,7 @@ impl RollEntry {
             receipt,
             bound,
             undone,
+            spending,
         } = self;
         let mut entry = json!({ "results": results, "excerpts": [], "arguments": arguments });
         let others = [
@@ -126,6 +147,9 @@ impl RollEntry {
         }
         if *undone {
             entry["undone"] = Value::Bool(true);
+        }
+        if let Some(spending) = spending {
+            entry["spending"] = json!(spending);
         }
         entry
     }

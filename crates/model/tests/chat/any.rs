@@ -1,5 +1,7 @@
 //! Any chat is read back as it was written.
 
+use context_model::chat::Spending;
+
 use super::*;
 
 /// One thing that is added to a chat.
@@ -9,7 +11,7 @@ enum Step {
     Answer(Value, Value),
     Call(ObjectId),
     Activation(ObjectId),
-    Roll(RollEntry),
+    Roll(Box<RollEntry>),
 }
 
 fn id() -> impl Strategy<Value = ObjectId> {
@@ -35,12 +37,17 @@ fn roll() -> impl Strategy<Value = RollEntry> {
     );
     let words = prop::collection::vec("[0-9a-f]{11}", 0..3);
     let more = (list(), words, prop::collection::vec(list(), 0..3), (list(), list(), list()));
-    (list(), list(), more, prop::option::of(receipt), any::<[bool; 2]>()).prop_map(
+    let sum = || -1.0e9..1.0e9_f64;
+    let spending = (any::<[u64; 2]>(), sum(), sum(), any::<i64>()).prop_map(
+        |([answers, kept], untouched, debt, removed)| Spending { answers, kept, untouched, debt, removed },
+    );
+    let costs = (prop::option::of(receipt), prop::option::of(spending));
+    (list(), list(), more, costs, any::<[bool; 2]>()).prop_map(
         |(
             results,
             arguments,
             (old_texts, words, pages, (lines, changed, whole)),
-            receipt,
+            (receipt, spending),
             [bound, undone],
         )| {
             RollEntry {
@@ -55,6 +62,7 @@ fn roll() -> impl Strategy<Value = RollEntry> {
                 receipt,
                 bound,
                 undone,
+                spending,
             }
         },
     )
@@ -67,7 +75,7 @@ fn step() -> impl Strategy<Value = Step> {
         (content(), any::<u8>()).prop_map(|(content, n)| Step::Answer(content, json!({ "usage": n }))),
         id().prop_map(Step::Call),
         id().prop_map(Step::Activation),
-        roll().prop_map(Step::Roll),
+        roll().prop_map(|roll| Step::Roll(Box::new(roll))),
     ]
 }
 
@@ -108,7 +116,7 @@ fn expect(turns: &mut Vec<Expected>, step: &Step) {
         Step::Answer(content, meta) => turn.answers.push((content.clone(), meta.clone())),
         Step::Call(id) => turn.calls.push(id.clone()),
         Step::Activation(id) => turn.activated.push(id.clone()),
-        Step::Roll(roll) => turn.rolls.push(roll.clone()),
+        Step::Roll(roll) => turn.rolls.push((**roll).clone()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use context_model::id::ObjectId;
 
 use super::schedule::{Departure, RipeAt};
-use super::segment::{Form, SegmentKind, Short, TextKind};
+use super::segment::{Form, Prose, Segment, SegmentKind, Short, TextKind};
 use super::segments::Segments;
 use super::size::size_in;
 use crate::need::Stay;
@@ -93,6 +93,16 @@ impl Segments {
         self.early.push(place);
     }
 
+    /// Notes that newer messages take the place of those texts that could not leave before.
+    pub(super) fn end_newest(&mut self, places: &[usize], has_waited: impl Fn(&Prose) -> bool) {
+        for place in places {
+            let segment = &mut self.segments[*place];
+            if matches!(&segment.kind, SegmentKind::Prose(prose) if has_waited(prose)) {
+                segment.newest_until = self.calls;
+            }
+        }
+    }
+
     /// Decides whether a segment is stale, or when it will be, and its form after a roll.
     pub(super) fn judge(&mut self, place: usize, objects: &dyn Objects) {
         self.judge_alone(place, objects);
@@ -123,7 +133,8 @@ impl Segments {
         match forms.iter().rev().find(|(_, due)| due.warm <= self.calls) {
             Some((form, due)) => {
                 self.aim(place, *form);
-                self.make_stale_since(place, due.warm.max(self.first_shown(self.segments[place].since)));
+                let Segment { since, newest_until, .. } = self.segments[place];
+                self.make_stale_since(place, due.warm.max(self.first_shown(since)).max(newest_until));
             }
             None => _ = self.ledger.set_stale(place, false),
         }

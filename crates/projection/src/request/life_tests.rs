@@ -102,7 +102,7 @@ impl Talk {
     fn undo(&mut self) {
         let Self { request, objects, turn, .. } = self;
         let roll = request.rolls.pop().unwrap();
-        let entry = request.rolled.undoing().unwrap();
+        let entry = request.undoing().unwrap();
         request.rolled.note(entry, *turn);
         request.segments.undo(&roll, TURNS_BACK, objects);
     }
@@ -125,6 +125,7 @@ impl Talk {
         request.note_unbound();
         request.keep_what_was_brought_back(*turn, TURNS_BACK, objects);
         request.assume_sent(usize::MAX);
+        request.repeat_spending();
         again
     }
 
@@ -222,6 +223,23 @@ fn later_process_continues_where_this_one_was(#[case] binding: Binding, #[case] 
             let tokens = |talk: &Talk| talk.request.segments.tokens();
             assert_eq!(tokens(&again), tokens(&talk), "call {number}");
             assert_eq!(again.request.segments.unbound, talk.request.segments.unbound, "call {number}");
+            for reach in [Reach::Blocks(20), Reach::Endings(3)] {
+                let hits = |talk: &Talk| -> Vec<usize> {
+                    let ledger = &talk.request.segments.ledger;
+                    (0..ledger.len()).map(|place| ledger.hit_before(place, reach)).collect()
+                };
+                assert_eq!(hits(&again), hits(&talk), "call {number}, {reach:?}");
+            }
+            let spending =
+                |talk: &Talk| talk.request.segments.ledger.spending(talk.request.made, usize::MAX, 0.0, 0);
+            let (one, other) = (spending(&again), spending(&talk));
+            assert_eq!(one.removed, other.removed, "call {number}");
+            // The record does not say which calls found nothing cached.
+            let near = |a: f64, b: f64| (a - b).abs() <= 0.02 * other.untouched;
+            assert!(
+                near(one.untouched, other.untouched) && near(one.debt, other.debt),
+                "call {number}: {one:?}, {other:?}"
+            );
             let incremental = talk.forms();
             talk.request.segments.set_binding(Binding::Keeps, false);
             talk.request.segments.set_binding(binding, false);
@@ -243,4 +261,29 @@ fn later_process_continues_where_this_one_was(#[case] binding: Binding, #[case] 
     ];
     assert!(all.iter().all(|count| *count > 0), "something of each kind left: {all:?}");
     assert!(entries.iter().all(|entry| entry.bound == binding.is_strict()));
+}
+
+/// The newest message of a user can't leave, so it pays nothing before the next one comes, whoever counts.
+#[test]
+fn newest_message_pays_from_the_next_one_on_in_a_later_process_too() {
+    let mut talk = Talk::new(Binding::None, Stays { weight: Some(0.3), ..Stays::default() });
+    talk.request.segments.set_shortens(true);
+    user(&mut talk);
+    round(&mut talk, 3);
+    user(&mut talk);
+    let place = talk.request.segments.segments.len() - 1;
+    let rent = |talk: &mut Talk| {
+        let policy = talk.policy();
+        talk.request.segments.ripen(&policy, &talk.objects);
+        talk.request.segments.ledger.rollable().find(|(at, ..)| *at == place).map(|(.., rent)| rent.round())
+    };
+    for number in 0..20 {
+        round(&mut talk, 4 * number + 3);
+        assert_eq!(rent(&mut talk), None);
+    }
+    user(&mut talk);
+    round(&mut talk, 83);
+    let (mut again, own) = (talk.again(), rent(&mut talk));
+    assert!(own.is_some());
+    assert_eq!(rent(&mut again), own);
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use context_model::chat::{Chat, RollEntry, RollReceipt, Turn};
+use context_model::chat::{Chat, RollEntry, RollReceipt, Spending, Turn};
 use context_model::id::ObjectId;
 
 use super::Request;
@@ -23,6 +23,8 @@ pub struct Rolled {
     receipts: Vec<RollReceipt>,
     /// The rolls that a user undid, and the number of the user turn in which that was.
     undone: Vec<(RollEntry, usize)>,
+    /// The costs up to each change that has a record of them, oldest first.
+    spendings: Vec<Spending>,
 }
 
 /// The same by object. The very same call made several times is one object, so these count how many of them it is: the oldest ones,
@@ -118,10 +120,11 @@ impl Rolled {
         self.undone.iter().map(move |(entry, at)| (entry, left(at))).filter(|(_, left)| *left > 0)
     }
 
-    /// The entry that undoes the latest roll; `None` if there is none.
-    pub fn undoing(&self) -> Option<RollEntry> {
-        let last = self.entries.iter().rfind(|entry| entry.receipt.is_some())?;
-        Some(RollEntry { undone: true, receipt: None, ..last.clone() })
+    /// The costs up to the changes that were made when the conversation had at most this many answers, as far as they are recorded,
+    /// oldest first.
+    fn spendings(&self, answers: u64) -> &[Spending] {
+        let later = self.spendings.iter().rposition(|spending| spending.answers <= answers);
+        &self.spendings[..later.map_or(0, |last| last + 1)]
     }
 
     /// Returns the entries that lead from these rolls to those of a conversation that has gone further: which were
@@ -129,12 +132,13 @@ impl Rolled {
     pub fn towards(&self, later: &Self) -> Vec<RollEntry> {
         let same = self.entries.iter().zip(&later.entries).take_while(|(one, other)| one == other).count();
         let undone = self.entries[same..].iter().rev().filter(|entry| entry.receipt.is_some());
-        let undone = undone.map(|entry| RollEntry { undone: true, ..entry.clone() });
+        let undone = undone.map(|entry| RollEntry { undone: true, spending: None, ..entry.clone() });
         undone.chain(later.entries[same..].iter().cloned()).collect()
     }
 
     /// Takes in the latest roll, or that it was undone, and the number of the user turn in which that was.
     pub fn note(&mut self, entry: RollEntry, turn: usize) {
+        self.spendings.extend(entry.spending);
         if !entry.undone {
             self.sets.take_in(&entry);
             self.receipts.extend(entry.receipt.clone());
@@ -191,6 +195,21 @@ impl Request {
         }
     }
 
+    /// Once the visible request is rebuilt and its answers are counted: what it has cost so far is what the record says, and what the
+    /// calls since then have cost. The provider has nothing cached that ends where a change has come later.
+    pub fn repeat_spending(&mut self) {
+        self.segments.ledger.resume_spending(self.rolled.spendings(self.made), self.made);
+    }
+
+    /// The entry that undoes the latest roll, before that happens; `None` if there is none. What the roll cost stays spent.
+    pub fn undoing(&self) -> Option<RollEntry> {
+        let last = self.rolled.entries.iter().rfind(|entry| entry.receipt.is_some())?;
+        let removed = last.receipt.as_ref().map_or(0, |receipt| receipt.removed_tokens.cast_signed());
+        let place = self.rolls.last().map_or(0, |roll| roll.roll.cut);
+        let spending = self.segments.ledger.spending(self.made, place, 0.0, -removed);
+        Some(RollEntry { undone: true, receipt: None, spending: Some(spending), ..last.clone() })
+    }
+
     /// Once the visible request is rebuilt: notes the first change of a roll that left the reasoning behind it.
     pub fn note_unbound(&mut self) {
         if self.rolled.entries().iter().all(|entry| entry.bound) {
@@ -228,8 +247,13 @@ fn count_of(counts: &HashMap<ObjectId, usize>, object: &ObjectId) -> usize {
 
 /// A roll in the form that the chat records, before it is executed.
 pub fn entry_of(request: &Request, shape: &Shape) -> RollEntry {
-    let Request { segments, rolled, .. } = request;
-    let mut entry = RollEntry { bound: segments.binding().is_strict(), ..RollEntry::default() };
+    let Request { segments, rolled, made, .. } = request;
+    let removed = shape.roll.removed_tokens.cast_signed();
+    let mut entry = RollEntry {
+        bound: segments.binding().is_strict(),
+        spending: Some(segments.ledger.spending(*made, shape.roll.cut, shape.roll.most, removed)),
+        ..RollEntry::default()
+    };
     for (number, (place, form)) in shape.forms.iter().enumerate() {
         match (segments.kind(*place), form) {
             (SegmentKind::Result(output), form) => match form {

@@ -97,9 +97,12 @@ fn record_of_a_roll_names_its_changes() {
             (4, Form::Removed),
             (5, Form::Reference),
         ];
-        let of_test = Shape::of(crate::Roll::of_test(0, Vec::new()));
+        let roll = crate::Roll { most: 7.0, removed_tokens: 5, ..crate::Roll::of_test(0, Vec::new()) };
+        let of_test = Shape::of(roll);
         let shape = Shape { forms, call_digests: vec![vec![0, 1]], changed: vec![0], ..of_test };
-        let entry = RollEntry { bound: binding.is_strict(), ..roll_of_everything(&[&["e", "w"]]) };
+        let spending = Some(request.segments.ledger.spending(0, 0, 7.0, 5));
+        let bound = binding.is_strict();
+        let entry = RollEntry { bound, spending, ..roll_of_everything(&[&["e", "w"]]) };
         assert_eq!(entry_of(&request, &shape), entry);
     }
     let gone = request_of_each_kind(&objects).segments.edits_of([4]);

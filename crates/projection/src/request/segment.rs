@@ -21,6 +21,8 @@ pub(crate) struct Segment {
     pub next: Form,
     /// The number of model calls made before it came or was last needed.
     pub since: u64,
+    /// The number of model calls made before a newer message of its kind came, until which it had to stay; 0 if it did not.
+    pub newest_until: u64,
     /// The number of the answer with calls that it is part of.
     pub step: Option<usize>,
 }

@@ -6,7 +6,7 @@ use context_lines::marker;
 use context_model::{id::ObjectId, tokens};
 
 use super::schedule::Schedule;
-use super::segment::{Arguments, Carried, Form, Output, Prose, Segment, SegmentKind, Step, TextKind};
+use super::segment::{Arguments, Carried, Form, Output, Prose, Segment, SegmentKind, Short, Step, TextKind};
 use super::size::size;
 use crate::{Binding, Charge, Item, Ledger, Need, Objects, Policy, need::Stays};
 
@@ -135,6 +135,12 @@ impl Segments {
         let from = before.map_or(0, |(_, newest)| newest);
         let is_it = |segment: &Segment| matches!(&segment.kind, SegmentKind::Prose(prose) if prose.what != TextKind::Prose);
         let places: Vec<usize> = (from..start).filter(|place| is_it(&self.segments[*place])).collect();
+        let is_strict = self.binding.is_strict();
+        let has_waited = |prose: &Prose| match prose.what {
+            TextKind::User => true,
+            _ => is_strict || prose.short == Short::NothingAfterUser,
+        };
+        self.end_newest(&places, has_waited);
         self.judge_all(places, objects);
     }
 
@@ -147,6 +153,7 @@ impl Segments {
         }
         let is_prose = |place: &usize| matches!(self.segments[*place].kind, SegmentKind::Prose(_));
         let places: Vec<usize> = (before..self.newest_answer).filter(is_prose).collect();
+        self.end_newest(&places, |prose| prose.what == TextKind::Thinking);
         self.judge_all(places, objects);
     }
 
@@ -335,7 +342,10 @@ impl Segments {
         let gone = made.saturating_sub(self.calls);
         self.calls += gone;
         self.uncounted = gone;
-        self.segments.iter_mut().for_each(|segment| segment.since += gone);
+        for segment in &mut self.segments {
+            segment.since += gone;
+            segment.newest_until += if segment.newest_until > 0 { gone } else { 0 };
+        }
         self.steps.iter_mut().for_each(|step| step.since += gone);
         // Forces everything to be judged again before the next decision.
         self.need = None;
@@ -364,7 +374,16 @@ impl Segments {
         self.behind_system = false;
         let (form, next, since) = (Form::Full, Form::Reference, self.calls);
         let key = key.to_owned();
-        self.segments.push(Segment { key, kind, superseded: false, form, next, since, step: None });
+        self.segments.push(Segment {
+            key,
+            kind,
+            superseded: false,
+            form,
+            next,
+            since,
+            newest_until: 0,
+            step: None,
+        });
         place
     }
 }

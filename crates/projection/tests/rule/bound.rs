@@ -1,5 +1,6 @@
 //! Rolls on models whose provider binds reasoning to what comes before it.
 
+use context_model::chat::Spending;
 use context_projection::{
     Binding, DEBT_CAP, Item, Ledger, Policy, PriceStep, PriceSteps, Prices, Reach, Roll, SLACK, TIMES,
     TIMES_IN_TURN,
@@ -17,6 +18,8 @@ struct Step {
     stale: Vec<prop::sample::Index>,
     user_speaks: bool,
     cache_dead: bool,
+    /// Another process continues the session before the step.
+    resumes: bool,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -26,13 +29,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         prop::collection::vec(any::<prop::sample::Index>(), 0..4),
         0..6,
         0..12,
+        0..5,
     );
-    let step = step.prop_map(|(thinks, result, stale, user, dead)| Step {
+    let step = step.prop_map(|(thinks, result, stale, user, dead, resumes)| Step {
         thinks,
         result,
         stale,
         user_speaks: user == 0,
         cache_dead: dead == 0,
+        resumes: resumes == 0,
     });
     prop::collection::vec(step, 1..40)
 }
@@ -242,12 +247,30 @@ fn debt_is_bounded_by_what_was_spent(#[case] debt_cap: f64, #[case] rolls: bool)
     assert!(ledger.decide(&dead).is_some(), "a dead cache makes every cut free");
 }
 
+/// The ledger of a later process: one call for each item as it is shown now, text that is stale since some call, and what was
+/// recorded with the rolls.
+fn resumed(earlier: &Ledger, stale: &[(usize, u64)], recorded: &[Spending], policy: &Policy) -> Ledger {
+    let policy = Policy { cache_dead: false, ..policy.clone() };
+    let mut ledger = Ledger::new(1_000);
+    ledger.rebuild();
+    for place in 0..earlier.len() {
+        ledger.push(*earlier.item(place).expect("each place below the length has an item"));
+        ledger.charge_call(&policy);
+    }
+    for (place, since) in stale {
+        ledger.set_stale_since(*place, *since);
+    }
+    ledger.assume_shown(usize::MAX);
+    ledger.resume_spending(recorded, earlier.len() as u64);
+    ledger
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     /// No prefix of a session costs more than the share that is set beyond what the client's own requests would have cost, and
-    /// the slack: whatever becomes stale and when, however the provider caches, and where the cache dies, loses what it had, or
-    /// others change the request.
+    /// the slack: whatever becomes stale and when, however the provider caches, and where the cache dies, loses what it had, others
+    /// change the request, or another process continues the session.
     #[test]
     fn no_prefix_of_a_session_costs_more_than_the_bound(
         steps in steps(),
@@ -260,11 +283,18 @@ proptest! {
     ) {
         let (mut ledger, mut untouched) = (Ledger::new(1_000), Ledger::new(1_000));
         let (mut ours, mut theirs) = (0.0, 0.0);
-        for step in steps {
+        let (mut stale, mut recorded) = (Vec::new(), Vec::new());
+        for (calls, step) in steps.into_iter().enumerate() {
             let cache_dead = step.cache_dead;
             let policy = Policy { debt_cap, slack, times, times_in_turn: times, reach, cache_dead, kept, ..Policy::new(Prices::new(read, 1.25)) };
+            if step.resumes {
+                ledger = resumed(&ledger, &stale, &recorded, &policy);
+            }
             for at in &step.stale {
-                ledger.set_stale(at.index(ledger.len().max(1)), true);
+                let place = at.index(ledger.len().max(1));
+                if ledger.set_stale(place, true) {
+                    stale.push((place, calls as u64));
+                }
             }
             for own in [&mut ledger, &mut untouched] {
                 // With endings, such a change also finds fewer of them after a roll, which no roll can know before.
@@ -274,6 +304,7 @@ proptest! {
                 own.push(Item::new(step.result, 15));
             }
             if let Some(roll) = ledger.decide(&policy) {
+                recorded.push(ledger.spending(calls as u64, roll.cut, roll.most, roll.removed_tokens.cast_signed()));
                 execute(&mut ledger, &roll);
             }
             ours += ledger.charge_call(&policy).cost(&policy.prices);
