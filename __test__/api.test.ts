@@ -234,6 +234,18 @@ test('a step to another branch, and a fork', async () => {
   expect((await fork.get('chat:fork'))?.['session_ref']).toBe('session:fork')
 })
 
+test('an export never replaces the store that it is made of', async () => {
+  const [cwd, store] = [folder(), sqlite()]
+  const manager = await opened({ cwd, store, sessionId: 'kept' })
+  await manager.recordToolcall(call('c', 'out'))
+  for (const path of [store.path, `${store.path}-wal`, `${store.path}-journal`]) {
+    await expect(manager.exportSession(path)).rejects.toMatchObject({ code: 'IO', message: expect.stringContaining('name another file') as unknown })
+  }
+  await manager.close()
+  await using again = await opened({ cwd, store, sessionId: 'kept' })
+  expect((await again.get('c'))?.content).toBe('out')
+})
+
 test('a session moves to another store as a file', async () => {
   const cwd = folder()
   const manager = await opened({ cwd, sessionId: 'moved' })

@@ -174,7 +174,7 @@ async fn export_to(
     ids: &[ObjectId],
     path: &Path,
 ) -> Outcome<js::TransferSummary> {
-    let mut target = Target::create(path)?;
+    let mut target = Target::create(path, &store.files())?;
     let summary = transfer::export(store, ids, &mut target).await?;
     target.finish()?;
     Ok(summary.into())

@@ -1,5 +1,5 @@
 /** The answer to a mistake: one sentence that says what was given and what to do, without a code of the system. */
-import { symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { ContextManager } from '../../lib/index.ts'
@@ -12,7 +12,9 @@ test('every mistake has its sentence', async () => {
   const folder = temporaryFolder()
   const [store, junk, nowhere] = [join(folder, 'context.db'), join(folder, 'junk.txt'), join(folder, 'no', 'x')]
   const [circle, long] = [join(folder, 'circle.db'), join(folder, 'a'.repeat(300))]
+  const session = join(folder, 'session.jsonl')
   writeFileSync(junk, 'junk\n')
+  copyFileSync(fixture('pi-version-1.jsonl'), session)
   symlinkSync(circle, circle)
   const manager = await ContextManager.open({ sessionId: 'first', cwd: folder, store: { kind: 'sqlite', path: store }, watch: false })
   await manager.appendTurn({ role: 'user', content: 'mend it' })
@@ -56,6 +58,11 @@ test('every mistake has its sentence', async () => {
     [['export', '--store', store], 2, 'export needs the name of one file to write, or "-" for standard output; none was given'],
     [['export', '--store', store, nowhere], 2, `${nowhere} can't be written: the folder ${join(folder, 'no')} does not exist`],
     [['export', '--store', store, junk], 2, `${junk} already exists; use --force to replace it`],
+    [['export', '--store', store, '--force', store], 2, `${store} exists and is not an export, so it is not replaced; name another file`],
+    [['export', '--store', store, '--force', junk], 2, `${junk} exists and is not an export, so it is not replaced; name another file`],
+    [['inspect', '--store', store, '--html', store], 2, `${store} exists and is not a page, so it is not replaced; name another file`],
+    [['replay', session, '--quiet', '--html', session], 2, `${session} exists and is not a page, so it is not replaced; name another file`],
+    [['replay', session, '--quiet', '--save-baseline', store], 2, `${store} exists and is not a baseline, so it is not replaced; name another file`],
     [['inspect', '--store', store, '--html', nowhere], 2, `${nowhere} can't be written: no such file or directory`],
     [['replay', fixture('pi-version-1.jsonl'), '--quiet', '--html', nowhere], 2, `${nowhere} can't be written: no such file or directory`],
     [

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import type { SessionSummary, StoreOptions } from '../../index.js'
 import { ContextManager } from '../session/index.ts'
 import { begin, END, rebuild, recordedRequest, sessionParts } from '../inspect/index.ts'
-import { changeLines, countOf, out, plain, requestChanges, tell, UsageError, when, widthOf, writePrivately } from '../ui/index.ts'
+import { changeLines, countOf, needReplaceable, out, plain, requestChanges, tell, UsageError, when, widthOf, writePrivately } from '../ui/index.ts'
 import { exitHelp } from './exit.ts'
 import { sessionOf } from './objects.ts'
 import { paged } from './pager.ts'
@@ -22,7 +22,7 @@ the newest text. The store is not changed and may be in use.
 ${STORE_HELP}
   --session ID          only this session, as SESSION; a beginning of its ID
                         that no other has will do
-  --html FILE           write the page
+  --html FILE           write the page, or replace an earlier one
   --json                the list as JSON
 
 What the model was sent
@@ -57,6 +57,7 @@ export async function inspect(args: string[]): Promise<number> {
   const [session] = named
   const values = { ...given, ...(session === undefined ? {} : { session }) }
   if (values.call !== undefined) return showCall(values.call, values)
+  if (values.html !== undefined) needReplaceable(values.html, 'a page')
   return reading(values.store, (store) => listed(store, values))
 }
 

@@ -1,7 +1,7 @@
 /** The command `replay`. */
 import { writeFileSync } from 'node:fs'
 import { statOf } from '../core/index.ts'
-import { painted, plain, Progress, showsColours, tell, UsageError, widthOf, wrapped, writePrivately } from '../ui/index.ts'
+import { needReplaceable, painted, plain, Progress, showsColours, tell, UsageError, widthOf, wrapped, writePrivately } from '../ui/index.ts'
 import {
   baselineOf,
   COLOURS,
@@ -37,6 +37,8 @@ export async function replay(args: string[]): Promise<number> {
   const { values, positionals } = parse(args)
   const options = optionsOf(values)
   const scale = scaleOf(values)
+  if (values.html !== undefined) needReplaceable(values.html, 'a page')
+  if (values['save-baseline'] !== undefined) needReplaceable(values['save-baseline'], 'a baseline')
   const baseline = values.check === undefined ? undefined : readBaseline(values.check)
   const used = values.all === true ? usedFolders().map(({ path }) => path) : []
   const paths = [...(await pathsNamed(positionals)), ...used]

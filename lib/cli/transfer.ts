@@ -8,7 +8,7 @@ import { sessionOf } from './objects.ts'
 import { needReader } from './signals.ts'
 import { inStore, Store } from '../native/index.ts'
 import { reading, STORE_HELP, storeOf } from './store.ts'
-import { out, plain, UsageError } from '../ui/index.ts'
+import { needReplaceable, out, plain, UsageError } from '../ui/index.ts'
 import { whileUnfinished, withFolder } from '../core/index.ts'
 
 export const EXPORT_HELP = `pi-context-manager export [options] FILE
@@ -21,7 +21,7 @@ a regular file, or "-" for standard output.
 ${STORE_HELP}
   --session ID          only this session and everything it has encountered; a
                         beginning that no other has will do
-  --force               replace FILE if it exists
+  --force               replace FILE if it is an export
   --json                what was written as JSON (not with "-")
 
 ${exitHelp('the session does not exist')}`
@@ -54,6 +54,7 @@ export const IMPORT_OPTIONS = { store: { type: 'string' }, json: { type: 'boolea
 export async function exportCommand(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({ args, options: EXPORT_OPTIONS, allowPositionals: true })
   const file = only(positionals, 'export needs the name of one file to write, or "-" for standard output')
+  if (file !== STANDARD_OUTPUT && values.force === true) needReplaceable(file, 'an export')
   return reading(values.store, async (store) => {
     const session = values.session === undefined ? undefined : await sessionOf(store, values.session)
     if (file === STANDARD_OUTPUT) {

@@ -32,12 +32,20 @@ pub struct Target {
 }
 
 impl Target {
-    /// Creates the file under its new name, with mode 0600.
+    /// Creates the file under its new name, with mode 0600. `kept` are files that it must not replace: those of the store
+    /// that is exported.
     ///
     /// # Errors
-    /// `IO` if anything but a regular file is at the path (a folder, a link, a device), or the folder is not writable.
-    pub fn create(path: &Path) -> Result<Self> {
+    /// `IO` if anything but a regular file is at the path (a folder, a link, a device), or one of `kept`, or the folder is not
+    /// writable.
+    pub fn create(path: &Path, kept: &[PathBuf]) -> Result<Self> {
         refuse(path)?;
+        if kept.iter().any(|own| is_same(path, own)) {
+            return Err(TransferError::Io(format!(
+                "{} belongs to the store that is exported; name another file",
+                path.display()
+            )));
+        }
         let name = path.file_name().ok_or_else(|| no_file(path))?.to_string_lossy();
         // Cut, because file names have a maximum length.
         let name = &name[..name.floor_char_boundary(100)];
@@ -101,6 +109,16 @@ fn refuse(path: &Path) -> Result<()> {
     }
 }
 
+/// True if both are one file, under whatever names, or would be one.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let known = context_platform::identity(one);
+    if known.is_some() && known == context_platform::identity(other) {
+        return true;
+    }
+    let folder = |path: &Path| fs::canonicalize(std::path::absolute(path).ok()?.parent()?).ok();
+    one.file_name() == other.file_name() && folder(one).is_some_and(|own| Some(own) == folder(other))
+}
+
 fn no_file(path: &Path) -> TransferError {
     TransferError::Io(format!("{} is not a regular file", path.display()))
 }
@@ -113,7 +131,7 @@ mod tests {
     use super::*;
 
     fn written(path: &Path, text: &str) -> Result<()> {
-        let mut target = Target::create(path)?;
+        let mut target = Target::create(path, &[])?;
         target.write_all(text.as_bytes())?;
         target.finish()
     }
@@ -147,6 +165,23 @@ mod tests {
     }
 
     #[test]
+    fn files_that_are_kept_are_not_replaced_under_any_name() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let kept = [at("store.db"), at("store.db-journal")];
+        fs::write(&kept[0], "store").unwrap();
+        fs::hard_link(&kept[0], at("other")).unwrap();
+        let beside = place.path().join("..").join(place.path().file_name().unwrap());
+        for path in [kept[0].clone(), kept[1].clone(), at("other"), beside.join("store.db")] {
+            let error = Target::create(&path, &kept).err().unwrap();
+            assert!(error.to_string().contains("belongs to the store"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&kept[0]).unwrap(), "store");
+        assert_eq!(names(place.path()), ["other", "store.db"]);
+        assert!(Target::create(&at("new"), &kept).is_ok());
+    }
+
+    #[test]
     fn neither_replaces_nor_reads_a_special_file() {
         let place = tempfile::tempdir().unwrap();
         let (fifo, link, target) =
@@ -165,7 +200,7 @@ mod tests {
         assert!(open(&link).is_ok());
         // A file put in its place meanwhile is also left alone.
         let late = place.path().join("late");
-        let mut begun = Target::create(&late).unwrap();
+        let mut begun = Target::create(&late, &[]).unwrap();
         begun.write_all(b"x").unwrap();
         symlink(&target, &late).unwrap();
         assert!(begun.finish().is_err());
@@ -185,7 +220,7 @@ mod tests {
         assert!(texts.contains(&fs::read_to_string(&file).unwrap()));
         assert_eq!(names(place.path()).len(), 1);
         // An abandoned export leaves nothing behind.
-        drop(Target::create(&file).unwrap());
+        drop(Target::create(&file, &[]).unwrap());
         assert_eq!(names(place.path()).len(), 1);
     }
 }
