@@ -6,6 +6,7 @@
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ContextManager } from '../index.js'
 import { activeHeading } from '../lib/lines/index.ts'
+import { broughtBack } from '../lib/projection/index.ts'
 import { namesBeside, registerTools } from './tools.ts'
 import type { Engine, ToolNames } from './tools.ts'
 
@@ -89,7 +90,7 @@ export async function confirmation(manager: ContextManager, path: string): Promi
 
 /** The whole text of an output or a file, with the arguments of its call if they have collapsed. */
 export async function wholeText(manager: ContextManager, name: string): Promise<string> {
-  const change = await manager.activate(name)
+  const change = await broughtBack(manager, name)
   if (!change.ok) throw new Error(change.message)
   const text = change.content ?? ''
   if (change.arguments === undefined) return text

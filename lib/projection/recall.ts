@@ -1,5 +1,6 @@
 /** The tool with which a model brings back collapsed outputs, for all hosts. */
 import type { ContextManager, Part, SetChange } from '../../index.js'
+import { isFields } from '../core/index.ts'
 
 /** Its name. */
 export const RECALL = 'activate'
@@ -47,12 +48,34 @@ export async function recallTexts(manager: ContextManager, input: RecallInput, h
   const { id, lines, grep } = input
   if (typeof id !== 'string' || id === '') return ['pass the id of an output, as shown in its toolcall_ref line']
   const part = partOf(lines, grep)
-  const change = await manager.activate(id, part).catch((error: Error & { code?: unknown }) => {
+  const change = await broughtBack(manager, id, part).catch((error: Error & { code?: unknown }) => {
     if (error.code !== 'INVALID_ARGUMENT') throw error
     return { ok: false, message: error.message } as SetChange
   })
   if (!change.ok) return [change.message]
   return part === undefined ? whole({ ...change, ...(hidden === undefined ? {} : { arguments: hidden }) }) : [change.content || 'no line matches']
+}
+
+/** The codes of a store that can be read and takes nothing: its disk is full or can't be written, or its node is away. */
+const TAKES_NOTHING: ReadonlySet<unknown> = new Set(['STORE_FULL', 'STORE_UNAVAILABLE', 'CONFLICT'])
+
+/**
+ * Activates an object, and returns its text. If the store can't take the note of that, the model gets the text all the same: the newest
+ * version, which needs no note. Rejects with the store's error if that can't be read either.
+ */
+export async function broughtBack(manager: ContextManager, id: string, part?: Part): Promise<SetChange> {
+  try {
+    return await manager.activate(id, part)
+  } catch (error) {
+    if (!TAKES_NOTHING.has((error as { code?: unknown }).code)) throw error
+    const name = (await manager.get(id).catch(() => null))?.['xt/id']
+    const newest = name === undefined ? undefined : (await manager.history(name).catch(() => [])).at(-1)
+    if (name === undefined || newest === undefined) throw error
+    const change = await manager.activate(`${name}@${newest.txId}`, part)
+    const args: unknown = newest.document['args']
+    // Which arguments have collapsed is known only to a session that could be asked; too many do no harm.
+    return part === undefined && newest.document.type === 'toolcall' && isFields(args) && Object.keys(args).length > 0 ? { ...change, arguments: args } : change
+  }
 }
 
 function whole(change: SetChange): string[] {
