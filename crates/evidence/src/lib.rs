@@ -31,6 +31,7 @@ mod difference;
 mod evidence;
 mod in_flight;
 mod inferred;
+mod kind;
 mod known;
 #[cfg(test)]
 mod known_tests;
@@ -54,6 +55,7 @@ pub use difference::{MAX_SHOWN, MAX_TOGETHER, unified};
 pub use evidence::{Bytes, EVIDENCE_FIELD, Evidence, Lines};
 pub use in_flight::{Base, InFlightKind, PassedIn, Wrote};
 pub use inferred::Inferred;
+pub use kind::{RecordedCall, ResultFacts, ResultKind};
 pub use known::{Known, KnownVersion, Way};
 pub use notices::{MAX_TOLD, Sentences};
 pub use passage::{Shows, passage_of, restores, wraps};
