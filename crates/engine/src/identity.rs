@@ -10,12 +10,14 @@ use context_evidence::{Arrival, wraps};
 use context_lines::Reference;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Toolcall};
+use context_projection::request::Request;
 use context_secrets::{is_args, is_content};
 use context_store::{AsOf, Version};
 use context_tools::is_excerpt_of;
 
 use crate::engine::{Inner, State};
 use crate::job::{CallObject, names_of};
+use crate::namesakes::Namesakes;
 
 /// The likeness of a result to a recorded call, the best last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,55 +30,97 @@ enum Likeness {
     Call,
 }
 
+/// The recorded call of a result.
+pub(crate) struct FoundCall {
+    /// Its object.
+    pub object: ObjectId,
+    /// It is part of a turn of the session.
+    pub is_joined: bool,
+    by: FoundBy,
+}
+
+/// The way in which the recorded call of a result was found, as far as the next search depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FoundBy {
+    /// The first line of its text.
+    Header,
+    /// Its place among the calls that were recorded for results to come.
+    Waiting,
+    /// Its place among the calls that share its call ID.
+    Namesakes,
+    /// A name or a text that no other call has.
+    Itself,
+}
+
+/// The part of the state in which a result's call is looked for. Nothing of it changes but the list of namesakes, which keeps
+/// what was looked up.
+struct Lookup<'a> {
+    session: &'a Session,
+    request: &'a Request,
+    namesakes: &'a mut Namesakes,
+}
+
+impl FoundCall {
+    /// The call of a result that was recorded just now.
+    pub(crate) fn recorded(object: ObjectId) -> Self {
+        Self { object, is_joined: true, by: FoundBy::Itself }
+    }
+}
+
 impl Inner {
-    /// The object as which a result was recorded before it arrived as a message.
+    /// The call as which a result was recorded before it arrived as a message.
     pub(crate) async fn recorded_as(
         &self,
         state: &mut State,
         input: &Toolcall,
         text: &str,
         arrival: Arrival,
-    ) -> Result<Option<ObjectId>> {
+    ) -> Result<Option<FoundCall>> {
+        let mut lookup = Lookup::of(state);
+        let found = self.find_recorded(&mut lookup, input, text, arrival).await?;
+        Ok(found.map(|(object, by)| lookup.found(object, by)))
+    }
+
+    async fn find_recorded(
+        &self,
+        lookup: &mut Lookup<'_>,
+        input: &Toolcall,
+        text: &str,
+        arrival: Arrival,
+    ) -> Result<Option<(ObjectId, FoundBy)>> {
         let call_id = &input.id;
-        if let Some(object) = state.session.object_in(call_id, text) {
-            let waiting = state.request.received.get_mut(call_id);
-            if let Some(waiting) = waiting {
-                waiting.retain(|one| *one != object);
-            }
-            return Ok(Some(object));
+        if let Some(object) = lookup.session.object_in(call_id, text) {
+            return Ok(Some((object, FoundBy::Header)));
         }
         let [plain, marked, own] = names_of(input, &self.client.chat_id);
-        if let Some(object) = expected(state, input, [&marked, &own]) {
-            return Ok(Some(object));
+        if let Some(object) = lookup.expected(input, [&marked, &own]) {
+            return Ok(Some((object, FoundBy::Waiting)));
         }
-        let is_free = |state: &State, id: &ObjectId| {
-            state.session.sets.index().contains(id) && !state.request.segments.knows(id)
-        };
         for marked in [&marked, &own] {
-            if is_free(state, marked) {
-                return Ok(Some(marked.clone()));
+            if lookup.is_free(marked) {
+                return Ok(Some((marked.clone(), FoundBy::Itself)));
             }
         }
-        if let Some(again) = self.shown_again(state, input).await? {
-            return Ok(Some(again));
+        if let Some(again) = self.shown_again(lookup, input).await? {
+            return Ok(Some((again, FoundBy::Itself)));
         }
         if arrival == Arrival::New {
             // A repeated call ID means another call, unless it is the very same call.
-            if !is_free(state, &plain) {
+            if !lookup.is_free(&plain) {
                 return Ok(None);
             }
             let stored = self.store().get(&plain, AsOf::default()).await?;
             let like = stored.and_then(|stored| likeness(&stored.document, input, false));
-            return Ok((like == Some(Likeness::Call)).then_some(plain));
+            return Ok((like == Some(Likeness::Call)).then_some((plain, FoundBy::Itself)));
         }
-        if let Some(again) = self.made_again(state, input, [&plain, &marked, &own]).await? {
-            return Ok(Some(again));
+        if let Some(again) = self.made_again(lookup, input, [&plain, &marked, &own]).await? {
+            return Ok(Some((again, FoundBy::Itself)));
         }
-        let named = state.namesakes.of(call_id, &state.session);
+        let named = lookup.namesakes.of(call_id, lookup.session);
         let is_only = named.len() == 1;
         let mut best: Option<(Likeness, ObjectId)> = None;
         for id in named {
-            if !is_free(state, &id) {
+            if !lookup.is_free(&id) {
                 continue;
             }
             let Some(stored) = self.store().get(&id, AsOf::default()).await? else { continue };
@@ -92,21 +136,17 @@ impl Inner {
                 break;
             }
         }
-        let object = best.map(|(_, id)| id);
-        if let Some(object) = &object {
-            state.namesakes.found(object);
-        }
-        Ok(object)
+        Ok(best.map(|(_, id)| (id, FoundBy::Namesakes)))
     }
 
     /// The object of a result that a host shows more than once: no call waits for this one, and a result before it has its call ID
     /// and its text. Gemini CLI doubles the results of a conversation that it resumes.
-    async fn shown_again(&self, state: &mut State, input: &Toolcall) -> Result<Option<ObjectId>> {
-        if state.request.segments.args_of(&input.id).is_some() {
+    async fn shown_again(&self, lookup: &mut Lookup<'_>, input: &Toolcall) -> Result<Option<ObjectId>> {
+        if lookup.request.segments.args_of(&input.id).is_some() {
             return Ok(None);
         }
-        for id in state.namesakes.of(&input.id, &state.session) {
-            if !state.request.segments.knows(&id) {
+        for id in lookup.namesakes.of(&input.id, lookup.session) {
+            if !lookup.request.segments.knows(&id) {
                 continue;
             }
             let stored = self.store().get(&id, AsOf::default()).await?;
@@ -124,11 +164,11 @@ impl Inner {
     /// The object of the very same call, if a result before this one is of it: then both are that object.
     async fn made_again(
         &self,
-        state: &State,
+        lookup: &Lookup<'_>,
         input: &Toolcall,
         [plain, marked, own]: [&ObjectId; 3],
     ) -> Result<Option<ObjectId>> {
-        let State { session, request, .. } = state;
+        let Lookup { session, request, .. } = lookup;
         let is_known = |id: &ObjectId| session.sets.index().contains(id) && request.segments.knows(id);
         // The mark is a digest of the call.
         if let Some(id) = [marked, own].into_iter().find(|id| is_known(id)) {
@@ -143,14 +183,14 @@ impl Inner {
 
     /// The recorded call whose output a host has cleared: of its tool, with its arguments. If the results of all these calls are
     /// there and they are one object, the very same call was made again.
-    pub(crate) async fn cleared_of(&self, state: &mut State, input: &Toolcall) -> Result<Option<ObjectId>> {
-        let named = state.namesakes.of(&input.id, &state.session);
+    pub(crate) async fn cleared_of(&self, state: &mut State, input: &Toolcall) -> Result<Option<FoundCall>> {
+        let lookup = Lookup::of(state);
+        let named = lookup.namesakes.of(&input.id, lookup.session);
         let (known, free): (Vec<_>, Vec<_>) =
-            named.into_iter().partition(|id| state.request.segments.knows(id));
+            named.into_iter().partition(|id| lookup.request.segments.knows(id));
         for id in free {
             if self.is_call_of(&id, input).await? {
-                state.namesakes.found(&id);
-                return Ok(Some(id));
+                return Ok(Some(lookup.found(id, FoundBy::Namesakes)));
             }
         }
         let mut only = None;
@@ -159,7 +199,7 @@ impl Inner {
                 return Ok(None);
             }
         }
-        Ok(only)
+        Ok(only.map(|id| lookup.found(id, FoundBy::Itself)))
     }
 
     /// True if an object is a call of a result's tool with its arguments.
@@ -171,24 +211,49 @@ impl Inner {
     }
 }
 
-/// Returns the object that a result is of, among those recorded for results that have not come yet. A harness may have cut the
-/// output since, and a hook may have changed the arguments, but the tool must be the same.
-fn expected(state: &mut State, input: &Toolcall, marked: [&ObjectId; 2]) -> Option<ObjectId> {
-    let State { request, session, .. } = state;
-    let waiting = request.received.get_mut(&input.id)?;
-    let is_same_tool = |id: &ObjectId| match session.catalog.get(id).map(|meta| &meta.kind) {
-        Some(MetaKind::Toolcall { tool, .. }) => *tool == input.tool || input.tool == UNKNOWN_TOOL,
-        _ => false,
-    };
-    let at = waiting
-        .iter()
-        .position(|id| marked.contains(&id))
-        .or_else(|| waiting.iter().position(is_same_tool))?;
-    let object = waiting.remove(at);
-    if waiting.is_empty() {
-        request.received.remove(&input.id);
+impl State {
+    /// Notes that a result has taken its recorded call: the next one under its call ID is probably of another call.
+    pub(crate) fn claim(&mut self, call_id: &str, FoundCall { object, by, .. }: &FoundCall) {
+        let Self { request, namesakes, .. } = self;
+        match by {
+            FoundBy::Header => {
+                if let Some(waiting) = request.received.get_mut(call_id) {
+                    waiting.retain(|one| one != object);
+                }
+            }
+            FoundBy::Waiting => request.received_as(call_id, object),
+            FoundBy::Namesakes => namesakes.found(object),
+            FoundBy::Itself => {}
+        }
     }
-    object
+}
+
+impl<'a> Lookup<'a> {
+    fn of(state: &'a mut State) -> Self {
+        let State { session, request, namesakes, .. } = state;
+        Self { session, request, namesakes }
+    }
+
+    /// True for an object of the session that no result of the request has taken.
+    fn is_free(&self, id: &ObjectId) -> bool {
+        self.session.sets.index().contains(id) && !self.request.segments.knows(id)
+    }
+
+    /// Returns the object that a result is of, among those recorded for results that have not come yet. A harness may have cut
+    /// the output since, and a hook may have changed the arguments, but the tool must be the same.
+    fn expected(&self, input: &Toolcall, marked: [&ObjectId; 2]) -> Option<ObjectId> {
+        let waiting = self.request.received.get(&input.id)?;
+        let is_same_tool = |id: &&ObjectId| match self.session.catalog.get(id).map(|meta| &meta.kind) {
+            Some(MetaKind::Toolcall { tool, .. }) => *tool == input.tool || input.tool == UNKNOWN_TOOL,
+            _ => false,
+        };
+        waiting.iter().find(|id| marked.contains(id)).or_else(|| waiting.iter().find(is_same_tool)).cloned()
+    }
+
+    fn found(&self, object: ObjectId, by: FoundBy) -> FoundCall {
+        let is_joined = self.session.stays.contains_key(&object);
+        FoundCall { object, is_joined, by }
+    }
 }
 
 /// The tool's name where only the result exists.

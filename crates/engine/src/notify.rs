@@ -9,7 +9,7 @@ use crate::session::client::Fsync;
 use crate::session::commit::Work;
 use crate::session::error::Result;
 use crate::session::paths::Disk;
-use context_evidence::{FileNotice, Sentences, StatementKind, Telling};
+use context_evidence::{FileNotice, Known, Sentences, StatementKind, Telling};
 use context_lines::FileChange;
 use context_model::chat::Notice;
 use context_model::id::ObjectId;
@@ -101,8 +101,13 @@ impl Inner {
 
     /// Returns the path by which the model knows a file.
     pub(crate) fn path_known(&self, state: &State, id: &ObjectId) -> String {
-        let own = || display_of(&self.client, &state.session, id);
-        state.known.path_to(id).map_or_else(own, ToString::to_string)
+        self.path_among(&state.session, &state.known, id)
+    }
+
+    /// Returns the path by which a model with this knowledge knows a file.
+    pub(crate) fn path_among(&self, session: &Session, known: &Known, id: &ObjectId) -> String {
+        let own = || display_of(&self.client, session, id);
+        known.path_to(id).map_or_else(own, ToString::to_string)
     }
 
     /// True if a file exists but is too large to be hashed: its version is like that of a deleted one.

@@ -17,8 +17,8 @@ use serde_json::Value;
 use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};
+use crate::incoming::Taking;
 use crate::namesakes::Namesakes;
-use crate::results::Taking;
 
 /// The time in milliseconds for which the writes of other machines are not fetched again.
 const PULL_AGE_MS: i64 = 1_000;

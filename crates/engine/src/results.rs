@@ -1,22 +1,21 @@
 //! Results of tool calls on their way into the request: the object and the evidence of each.
+//!
+//! Architecture invariant: a result goes four steps. Its call is looked for; `ResultFacts::kind` decides what it is, and a call
+//! without a record is recorded; what the result needs besides is read; and the state takes it in, without waiting for anything.
+//! So after a failure of the store the state is as if the result had not come, and the same result may come again.
 
 use crate::session::Session;
-use crate::session::catalog::is_handle_of;
 use crate::session::client::Fsync;
 use crate::session::commit::Work;
 use crate::session::error::Result;
 use crate::session::references::named_object;
-use context_evidence::{Arrival, restores, wraps};
-use context_lines::Header;
-use context_model::collapse::is_control;
+use context_evidence::{ResultKind, wraps};
 use context_model::id::ObjectId;
 use context_model::object::{Status, Toolcall};
 use context_model::tokens;
-use context_projection::Moment;
 use context_projection::request::answers::first_excerpt;
-use context_projection::request::messages::{has_image, message_tokens, result_text, text_of};
-use context_projection::request::prose::is_rules_file;
-use context_projection::request::segment::{Carried, Form, Output};
+use context_projection::request::messages::{message_tokens, text_of};
+use context_projection::request::segment::{Carried, Form, Output, ShownLines};
 use context_secrets::is_content;
 use context_store::AsOf;
 use context_tools::{Placeholder, is_said_by};
@@ -24,22 +23,26 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use crate::engine::{Inner, State};
-use crate::identity::UNKNOWN_TOOL;
-use crate::job::names_of;
+use crate::identity::FoundCall;
+use crate::incoming::{IncomingResult, Taking};
+use crate::restored::Restored;
+use crate::shown::Said;
 use crate::unsent::is_unsent;
 
-/// The way in which messages are taken in.
-#[derive(Clone, Copy)]
-pub(crate) struct Taking {
-    /// The moment: a result that is recorded now, or one that is read again.
-    pub arrival: Arrival,
-    /// Large outputs may be shown as excerpts. If nothing may collapse, new outputs are not cut either.
-    pub excerpts: bool,
-    pub now: Moment,
+/// The facts that were read for a result, before the state takes it in.
+#[derive(Default)]
+struct Gathered {
+    /// Its statements about files.
+    said: Said,
+    /// The object whose text it restores.
+    restored: Option<Restored>,
+    /// The excerpt that stands in its place, by the recorded output.
+    excerpt: Option<String>,
 }
 
 impl Inner {
-    /// Takes in one result: records it if that has not been done, and finds its evidence.
+    /// Takes in one result: records it if that has not been done, and finds its evidence. What it needs is read between the
+    /// record and the state's change; if that fails, it is as if the result had not come, except for its record.
     #[instrument(level = "debug", skip_all)]
     pub(crate) async fn take_in_result(
         &self,
@@ -48,139 +51,135 @@ impl Inner {
         message: &Value,
         taking: Taking,
     ) -> Result<()> {
-        let (is_new, is_again) = (taking.arrival.is_recorded_now(), taking.arrival.is_read_again());
-        let call_id = text_of(message, "toolCallId");
-        let text = result_text(message);
-        let input = input_of(state, &self.client.chat_id, message, &text);
-        let recorded = message.get("recordedArguments").and_then(Value::as_object);
+        let one = IncomingResult::of(state, &self.client.chat_id, (key, message), taking);
+        let mut found = self.call_of(state, &one).await?;
+        let kind = loop {
+            match (one.facts(&state.session, found.as_ref()).kind(), &mut found) {
+                (ResultKind::Unrecorded, _) => {
+                    found = Some(FoundCall::recorded(self.record_result(state, &one).await?));
+                }
+                (ResultKind::Unjoined, Some(call)) => {
+                    self.rejoin(state, &call.object).await?;
+                    call.is_joined = true;
+                }
+                (kind, _) => break kind,
+            }
+        };
+        let Some(call) = found else {
+            state.request.segments.push_fixed(key, message_tokens(message));
+            return Ok(());
+        };
+        if kind == ResultKind::Output && one.repeats_control() {
+            self.repeat_control(state, &one.input.tool, &one.input.args).await?;
+        }
+        let gathered = self.gather_result(state, &one, &call.object, kind).await?;
+        self.apply_result(state, &one, &call, kind, gathered);
+        Ok(())
+    }
+
+    /// The recorded call of a result.
+    async fn call_of(&self, state: &mut State, one: &IncomingResult<'_>) -> Result<Option<FoundCall>> {
+        let recorded = one.message.get("recordedArguments").and_then(Value::as_object);
         // The record has the harness's names for the arguments where the engine has others.
-        let translated = recorded.map(|args| Toolcall { args: args.clone(), ..input.clone() });
-        let named = translated.as_ref().unwrap_or(&input);
-        // A host's text in place of an output is neither an output nor a version of a file.
-        let placeholder = Placeholder::of(&text).filter(|_| !has_image(message));
-        let known = match placeholder {
-            None => self.recorded_as(state, named, &text, taking.arrival).await?,
-            Some(Placeholder::Cleared) => self.cleared_of(state, named).await?,
-            Some(Placeholder::Unchanged) => None,
-        };
-        let object = match known {
-            Some(object) => {
-                if is_new && !state.session.stays.contains_key(&object) {
-                    self.rejoin(state, &object).await?;
-                }
-                object
+        let translated = recorded.map(|args| Toolcall { args: args.clone(), ..one.input.clone() });
+        let named = translated.as_ref().unwrap_or(&one.input);
+        match one.placeholder {
+            None => self.recorded_as(state, named, &one.text, one.taking.arrival).await,
+            Some(Placeholder::Cleared) => self.cleared_of(state, named).await,
+            Some(Placeholder::Unchanged) => Ok(None),
+        }
+    }
+
+    /// Records the call of a result, and notes what is known only now.
+    async fn record_result(&self, state: &mut State, one: &IncomingResult<'_>) -> Result<ObjectId> {
+        let (input, is_late) = (&one.input, one.taking.arrival.is_read_again());
+        let excerpt = first_excerpt(&input.tool, &input.content);
+        let file = input.args.get("path").and_then(Value::as_str).and_then(|path| self.file_at(path));
+        let before = file.as_ref().and_then(|file| state.known.get(file).copied());
+        let id = self.record_now(state, input.clone(), is_late).await?;
+        if let (Some(file), Some(before), true) = (file, before, is_late) {
+            // The disk no longer has the content that the call left.
+            state.known.put_back(file, before);
+        }
+        state.request.gated.insert(id.clone(), excerpt);
+        Ok(id)
+    }
+
+    /// Reads what a result needs. The state stays as it is.
+    async fn gather_result(
+        &self,
+        state: &State,
+        one: &IncomingResult<'_>,
+        object: &ObjectId,
+        kind: ResultKind,
+    ) -> Result<Gathered> {
+        let IncomingResult { input, text, taking: Taking { arrival, .. }, .. } = one;
+        let mut gathered = Gathered::default();
+        // After a reference there may be lines for calls that have left.
+        if kind.is_in_its_place() {
+            if !arrival.is_recorded_now() {
+                gathered.said = self.said_before(state, object, input, *arrival).await?;
             }
-            None if is_new && placeholder.is_none() => {
-                let excerpt = first_excerpt(&input.tool, &input.content);
-                let file = input.args.get("path").and_then(Value::as_str).and_then(|path| self.file_at(path));
-                let before = file.as_ref().and_then(|file| state.known.get(file).copied());
-                let id = self.record_now(state, input.clone(), is_again).await?;
-                if let (Some(file), Some(before), true) = (file, before, is_again) {
-                    // The disk no longer has the content that the call left.
-                    state.known.put_back(file, before);
-                }
-                state.request.gated.insert(id.clone(), excerpt);
-                id
+            return Ok(gathered);
+        }
+        let output = state.session.without_header(object, text);
+        if kind == ResultKind::Output {
+            let State { request, .. } = state;
+            let is_known = arrival.is_recorded_now()
+                || request.gated.contains_key(object)
+                || request.rolled.was_whole(object);
+            if !is_known {
+                gathered.excerpt = self.excerpt_of(object, output).await?;
             }
-            None => {
-                state.request.segments.push_fixed(key, message_tokens(message));
-                return Ok(());
-            }
-        };
+            gathered.restored = self.restored(state, input, output).await?;
+        }
+        if gathered.restored.is_none() {
+            // The text beside a picture is evidence about a file like that of any other result.
+            gathered.said = self.said_in(state, object, one.shown(output)).await?;
+        }
+        Ok(gathered)
+    }
+
+    /// Takes a result into the state. Nothing is read here, so nothing can fail.
+    fn apply_result(
+        &self,
+        state: &mut State,
+        one: &IncomingResult<'_>,
+        call: &FoundCall,
+        kind: ResultKind,
+        gathered: Gathered,
+    ) {
+        let IncomingResult { message, text, input, taking, .. } = one;
+        let (call_id, object) = (text_of(message, "toolCallId"), &call.object);
+        let (is_new, is_again) = (taking.arrival.is_recorded_now(), taking.arrival.is_read_again());
+        state.claim(&input.id, call);
         if is_unsent(message) {
             state.unsent.objects.insert(object.clone());
         }
         let State { request, session, .. } = &mut *state;
-        let is_ok = input.status == Status::Ok;
-        request.segments.answer(call_id, &object, is_ok, session, &self.client.options.cwd);
+        request.segments.answer(
+            call_id,
+            object,
+            input.status == Status::Ok,
+            session,
+            &self.client.options.cwd,
+        );
         if is_again {
-            state.request.results.insert(object.clone());
+            request.results.insert(object.clone());
         }
-        let is_reference = state.session.is_reference(&object, &text);
-        let is_told = |outcome| is_said_by(outcome, &text);
-        if !is_new
-            && !is_reference
-            && placeholder.is_none()
-            && !state.session.outcome(&object).is_none_or(is_told)
-        {
-            state.session.catalog.clear_outcome(&object);
+        let is_told = |outcome| is_said_by(outcome, text);
+        if !is_new && !kind.is_in_its_place() && !session.outcome(object).is_none_or(is_told) {
+            session.catalog.clear_outcome(object);
         }
-        let reference = state.session.reference(&object);
-        // After a reference there may be lines for calls that have left.
-        if is_reference || placeholder.is_some() {
-            if !is_new {
-                self.note_left(state, &object, &input, taking.arrival).await?;
-            }
-            let State { request, session, .. } = state;
-            let full_tokens = tokens::estimate(&text) as u64;
-            // A long text of the host leaves, too, and does not stand again where the output had left.
-            if is_reference || full_tokens <= tokens::estimate(&reference) as u64 {
-                request.segments.push_fixed(key, message_tokens(message));
-                return Ok(());
-            }
-            let segment = Output::masked(object.clone(), full_tokens, reference);
-            let place = request.segments.push_result(key, segment, session);
-            if !is_new {
-                request.repeat_rolls(&object, place, &text, session);
-            }
-            return Ok(());
-        }
-        if has_image(message) {
-            // It stays as it is. Its text is evidence about a file like that of any other result.
-            let output = state.session.without_header(&object, &text).to_owned();
-            self.note_file(state, &object, &input, &output, taking.arrival).await?;
-            state.request.segments.push_pictured(key, message_tokens(message), object);
-            return Ok(());
-        }
-        let excerpt = match state.request.gated.remove(&object) {
-            Some(Some(_)) if is_new && !taking.excerpts => {
-                state.request.whole.push(object.clone());
-                None
-            }
-            Some(excerpt) => excerpt,
-            None if is_new || state.request.rolled.was_whole(&object) => None,
-            None => self.excerpt_of(&object, state.session.without_header(&object, &text)).await?,
+        let Gathered { said, restored, excerpt } = gathered;
+        let output = state.session.without_header(object, text).to_owned();
+        let shown = match &restored {
+            Some(restored) => state.note_restored(object, restored),
+            None => self.note_said(state, object, one.shown(&output), said),
         };
-        let excerpt = excerpt.map(|excerpt| state.session.headed(&object, &excerpt));
-        let full_tokens = tokens::estimate(excerpt.as_ref().unwrap_or(&text)) as u64;
-        let earlier = state.request.segments.times(&object);
-        let is_full = is_new || state.request.rolled.form_of(&object, earlier) == Form::Full;
-        let is_gated = is_full && excerpt.as_ref().is_some_and(|excerpt| *excerpt != text);
-        let output = state.session.without_header(&object, &text).to_owned();
-        let named = output.len() < text.len();
-        if taking.arrival == Arrival::Late && input.status == Status::Ok && is_control(&input.tool) {
-            self.repeat_control(state, &input.tool, &input.args).await?;
-        }
-        let carries = self.carried(state, &input.tool, &input.args, &output).await?;
-        let shown = match &carries {
-            Some(carried) => self.lines_carried(state, &object, carried).await?,
-            None => self.note_file(state, &object, &input, &output, taking.arrival).await?,
-        };
-        let is_rule =
-            input.tool == "read" && input.args.get("path").and_then(Value::as_str).is_some_and(is_rules_file);
-        let lines = Vec::new();
-        let segment = Output {
-            object: object.clone(),
-            named,
-            shown,
-            carries,
-            excerpt,
-            masked: false,
-            reference,
-            had_changed: false,
-            full_tokens,
-            is_rule,
-            lines,
-        };
-        let State { request, session, .. } = state;
-        let place = request.segments.push_result(key, segment, session);
-        if is_gated {
-            request.pending.insert(place);
-        }
-        if !is_new {
-            request.repeat_rolls(&object, place, &text, session);
-        }
-        Ok(())
+        let carries = restored.map(|restored| restored.carried);
+        let is_named = output.len() < text.len();
+        state.place(one, object, kind, Parts { is_named, shown, carries, excerpt });
     }
 
     /// Returns the excerpt of a recorded output that is shown as this text. If the text differs from the output, it is the
@@ -223,44 +222,97 @@ impl Inner {
         };
         self.commit(state, Fsync::WithSettle, control).await
     }
-
-    /// Returns the object whose text an output restores, if any.
-    async fn carried(
-        &self,
-        state: &State,
-        tool: &str,
-        args: &Map<String, Value>,
-        output: &str,
-    ) -> Result<Option<Carried>> {
-        let Some(object) = named_object(&state.session, tool, args) else { return Ok(None) };
-        let Some(text) = self.newest_text(&object).await? else { return Ok(None) };
-        let whole = restores(output, &text);
-        let version = state.session.hash_of(&object);
-        Ok(Some(Carried { object, whole, version }))
-    }
 }
 
-/// A result as a tool call: its arguments are those of the call that it answers.
-fn input_of(state: &State, chat: &ObjectId, message: &Value, text: &str) -> Toolcall {
-    let call_id = text_of(message, "toolCallId");
-    let mut input = Toolcall {
-        status: if message.get("isError") == Some(&Value::Bool(true)) { Status::Fail } else { Status::Ok },
-        ..Toolcall::new(
-            call_id.to_owned(),
-            match text_of(message, "toolName") {
-                "" => UNKNOWN_TOOL.to_owned(),
-                name => name.to_owned(),
-            },
-            state.request.segments.args_of(call_id).cloned().unwrap_or_default(),
-            text.to_owned(),
-        )
-    };
-    // If the store has lost the call, the harness's copy of the output still has our line.
-    if let Some(Header { id: handle, rest }) = Header::of(text) {
-        rest.clone_into(&mut input.content);
-        if !names_of(&input, chat).iter().any(|id| is_handle_of(handle, id)) {
-            text.clone_into(&mut input.content);
+/// The parts of an output that gets its place in the request.
+struct Parts {
+    /// Its first line names the object.
+    is_named: bool,
+    shown: Option<ShownLines>,
+    carries: Option<Carried>,
+    /// The excerpt by the recorded output.
+    excerpt: Option<String>,
+}
+
+/// The excerpt in the place of an output.
+struct Excerpt {
+    /// Its text, under its header; `None` if the output is shown whole.
+    text: Option<String>,
+    /// The harness does not have it yet.
+    is_gated: bool,
+}
+
+impl State {
+    /// Gives a result its place in the request.
+    fn place(&mut self, one: &IncomingResult<'_>, object: &ObjectId, kind: ResultKind, parts: Parts) {
+        let IncomingResult { key, message, text, taking, .. } = one;
+        let reference = self.session.reference(object);
+        let mut is_gated = false;
+        let segment = match kind {
+            ResultKind::Output => {
+                let excerpt = self.excerpt_in_place(one, object, parts.excerpt);
+                is_gated = excerpt.is_gated;
+                let in_place = excerpt.text.as_ref().unwrap_or(text);
+                Output {
+                    object: object.clone(),
+                    named: parts.is_named,
+                    shown: parts.shown,
+                    carries: parts.carries,
+                    full_tokens: tokens::estimate(in_place) as u64,
+                    excerpt: excerpt.text,
+                    masked: false,
+                    reference,
+                    had_changed: false,
+                    is_rule: one.reads_rules(),
+                    lines: Vec::new(),
+                }
+            }
+            // A long text of the host leaves, too, and does not stand again where the output had left.
+            ResultKind::LongPlaceholder => {
+                Output::masked(object.clone(), tokens::estimate(text) as u64, reference)
+            }
+            ResultKind::Picture => {
+                return self.request.segments.push_pictured(key, message_tokens(message), object.clone());
+            }
+            ResultKind::Reference
+            | ResultKind::Placeholder
+            | ResultKind::Unknown
+            | ResultKind::Unrecorded
+            | ResultKind::Unjoined => {
+                return self.request.segments.push_fixed(key, message_tokens(message));
+            }
+        };
+        let Self { request, session, .. } = self;
+        let place = request.segments.push_result(key, segment, session);
+        if is_gated {
+            request.pending.insert(place);
+        }
+        if !taking.arrival.is_recorded_now() {
+            request.repeat_rolls(object, place, text, session);
         }
     }
-    input
+
+    /// Returns the excerpt in the place of an output: the one that its record had made, or by the recorded output.
+    fn excerpt_in_place(
+        &mut self,
+        one: &IncomingResult<'_>,
+        object: &ObjectId,
+        recorded: Option<String>,
+    ) -> Excerpt {
+        let Self { request, session, .. } = self;
+        let is_new = one.taking.arrival.is_recorded_now();
+        let text = match request.gated.remove(object) {
+            Some(Some(_)) if is_new && !one.taking.excerpts => {
+                request.whole.push(object.clone());
+                None
+            }
+            Some(excerpt) => excerpt,
+            None => recorded,
+        };
+        let text = text.map(|excerpt| session.headed(object, &excerpt));
+        let earlier = request.segments.times(object);
+        let is_full = is_new || request.rolled.form_of(object, earlier) == Form::Full;
+        let is_gated = is_full && text.as_ref().is_some_and(|text| *text != one.text);
+        Excerpt { text, is_gated }
+    }
 }

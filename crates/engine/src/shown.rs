@@ -1,210 +1,268 @@
 //! Results of calls that show lines of files, or have made files: what they say is noted as the model's knowledge.
+//!
+//! [`Inner::said_in`] reads and decides, and changes nothing of the state; [`Inner::note_said`] notes it, and reads nothing.
+
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::files::index::display_of;
 use crate::session::client::Fsync;
 use crate::session::commit::Work;
 use crate::session::error::Result;
-use crate::session::references::named_object;
 use crate::session::{Session, refresh};
 use context_evidence::{
-    Arrival, Bytes, Content, EVIDENCE_FIELD, Evidence, FileStatement, LOOKED_BACK, Passage, ReadAt,
-    ReadResult, ReadSearch, StatementKind, TakenResult, Way, first_line, passage_of, path_of, restores,
-    unstored,
+    Arrival, EVIDENCE_FIELD, Evidence, FileStatement, Inferred, Known, Passage, Sight, TakenResult,
+    UnclaimedWrites, Way, first_line, path_of, unstored,
 };
 use context_model::id::ObjectId;
 use context_model::object::Toolcall;
 use context_model::time::TxId;
-use context_projection::request::segment::{Carried, ShownLines};
-use context_store::{AsOf, KnownAt};
-use context_tools::{FilePatch, OutputOf};
-use serde_json::Value;
+use context_projection::request::segment::ShownLines;
+use context_store::AsOf;
+use context_tools::FilePatch;
 
 use crate::engine::{Inner, State};
 use crate::job::UnstoredRead;
+
+/// A result as its message has it.
+#[derive(Clone, Copy)]
+pub(crate) struct ShownResult<'a> {
+    /// The call.
+    pub input: &'a Toolcall,
+    /// The output that the message shows, or the recorded one if it has left.
+    pub output: &'a str,
+    /// The moment at which it is taken in.
+    pub arrival: Arrival,
+}
+
+/// The statements of a result about files, before they are noted.
+#[derive(Default)]
+pub(crate) struct Said {
+    /// The evidence that was inferred, with the entries of tools that belong to it.
+    found: Option<Inferred>,
+    /// It is a read whose version is not stored yet.
+    unread: Option<UnstoredRead>,
+    /// Its statements, in order.
+    of_files: Vec<SaidOfFile>,
+    /// The file to whose lines in another result it points.
+    points: Option<ObjectId>,
+    /// No later read is answered with its lines.
+    hides_lines: bool,
+}
+
+/// The statement of a result about one file.
+struct SaidOfFile {
+    way: Way,
+    /// The transaction that recorded the call.
+    tx: TxId,
+    statement: FileStatement,
+    /// The model knows the version of the lines.
+    is_news: bool,
+}
 
 /// The maximum number of reads without a stored version that are kept.
 const UNREAD: usize = 16;
 
 impl Inner {
-    /// Returns the lines of a file in an output that restores an earlier read of it, or the file itself.
-    pub(crate) async fn lines_carried(
+    /// Returns what a result says of files: the lines that it shows, the text that a write or an edit left, or the version that a
+    /// difference leads to. The evidence comes from the records; only if they have none it is inferred, once. The state stays as
+    /// it is until [`Inner::note_said`].
+    pub(crate) async fn said_in(
         &self,
-        state: &mut State,
+        state: &State,
         call: &ObjectId,
-        carried: &Carried,
-    ) -> Result<Option<ShownLines>> {
-        let Carried { object, whole: true, .. } = carried else { return Ok(None) };
-        if state.session.is_toolcall(object) {
-            let in_sight = state.request.segments.lines_of(object).map(|lines| lines.file.clone());
-            let shown = in_sight.and_then(|file| Some((state.known.shown_by(&file, object)?, file)));
-            let shown = shown.map(|(lines, file)| (lines, file, None));
-            let shown = if shown.is_some() { shown } else { self.lines_recorded(state, object).await? };
-            let Some((lines, file, way)) = shown else { return Ok(None) };
-            // The model believes that the path has the text read here, wherever the path leads by now.
-            let at = way
-                .as_ref()
-                .map_or_else(|| file.clone(), |way| state.known.recalls(way, &file, lines.content));
-            if state.known.get(&at).is_none() {
-                state.known.saw(&at, lines.content);
-            }
-            state.known.add_statement(
-                &at,
-                Some(call),
-                way.as_ref().map(|way| &way.path),
-                StatementKind::Again(lines),
-            );
-            return Ok(shown_lines(file, &lines, TxId(0)));
-        }
-        let (Some(hash), Some(text)) = (state.session.hash_of(object), self.newest_text(object).await?)
-        else {
-            return Ok(None);
+        result: ShownResult<'_>,
+    ) -> Result<Said> {
+        let Some(tx) = state.session.catalog.get(call).map(|meta| meta.tx) else {
+            return Ok(Said::default());
         };
-        let tx = state.session.catalog.get(object).map_or(TxId(0), |meta| meta.tx);
-        let content = Content::stored(Some(hash), tx);
-        let lines = Passage { content, first: 1, last: text.split('\n').count(), whole: true };
-        state.known.saw(object, content);
-        state.known.add_statement(object, Some(call), None, StatementKind::Lines(lines));
-        Ok(shown_lines(object.clone(), &lines, tx))
-    }
-
-    /// Returns the lines of a file that a result shows, and notes what it says: the lines, the text that a write or an edit
-    /// left, or the version that a difference leads to. The evidence comes from the records; only if they have none it is
-    /// inferred, once.
-    pub(crate) async fn note_file(
-        &self,
-        state: &mut State,
-        call: &ObjectId,
-        input: &Toolcall,
-        output: &str,
-        arrival: Arrival,
-    ) -> Result<Option<ShownLines>> {
-        let Some(tx) = state.session.catalog.get(call).map(|meta| meta.tx) else { return Ok(None) };
+        let ShownResult { input, output, arrival } = result;
         let result = TakenResult { call, tx, input, output, arrival };
         let Some(path) = path_of(&input.tool, &input.args) else {
-            self.note_several(state, result).await?;
-            return Ok(None);
+            return self.said_of_several(state, result).await;
         };
-        let Some(way) = self.way_of(&path) else { return Ok(None) };
+        let Some(way) = self.way_of(&path) else { return Ok(Said::default()) };
         let is_shell = input.tool.eq_ignore_ascii_case("bash");
+        // A later read is not answered with a command's output.
+        let mut said = Said { hides_lines: is_shell, ..Said::default() };
         let evidence = match self.evidence_of(call).await? {
             Some(evidence) => evidence,
             None if is_shell => None,
             None => {
                 let found = self.infer(state, &way, result).await?;
-                self.records().archive.found(call, found.clone());
                 let is_met = state.session.catalog.get(&way.file).is_some();
-                if found.is_none() && input.tool == "read" && (!is_met || self.is_lost(&way, output).await?) {
+                if found.evidence.is_none()
+                    && input.tool == "read"
+                    && (!is_met || self.is_lost(&way, output).await?)
+                {
                     let (call, output) = (call.clone(), output.to_owned());
-                    state.unread.push(UnstoredRead { call, input: input.clone(), output });
+                    said.unread = Some(UnstoredRead { call, input: input.clone(), output });
                 }
-                found
+                let evidence = found.evidence.clone();
+                said.found = Some(found);
+                evidence
             }
         };
-        let Some(evidence) = evidence else { return Ok(None) };
-        let shown = self.note_evidence(state, way, result, &evidence).await?;
+        let Some(evidence) = evidence else { return Ok(said) };
+        let known = (&state.known, &state.written);
+        said.of_files.extend(self.said_of(state, known, way, result, &evidence).await?);
         if let Some(bytes) = evidence.bytes()
             && arrival.is_read_again()
             && input.tool == "read"
             && evidence.answers_a_read()
         {
-            state.known.points(&bytes.file);
+            said.points = Some(bytes.file.clone());
         }
-        // A later read is not answered with a command's output.
-        Ok(shown.filter(|_| !is_shell))
+        Ok(said)
     }
 
-    /// Notes the evidence of a call about several files, or about one that its path does not name.
-    async fn note_several(&self, state: &mut State, result: TakenResult<'_>) -> Result<()> {
+    /// Returns what a call says of several files, or of one that its path does not name.
+    async fn said_of_several(&self, state: &State, result: TakenResult<'_>) -> Result<Said> {
         let TakenResult { call, input, .. } = result;
         let evidence = match input.tool == "apply_patch" || FilePatch::among(&input.args).is_some() {
             true => self.evidence_of(call).await?.flatten(),
             false => self.records().archive.for_call(call).cloned().flatten(),
         };
-        let Some(Evidence::Several(all)) = evidence else { return Ok(()) };
+        let mut said = Said { hides_lines: true, ..Said::default() };
+        let Some(Evidence::Several(all)) = evidence else { return Ok(said) };
+        let result = TakenResult { output: "", ..result };
+        // Of one file, or on a path that leads elsewhere now, the next one depends on the knowledge after the last one.
+        let is_mixed = self.is_mixed(state, &all);
+        let mut ahead: Option<(Known, UnclaimedWrites)> = None;
         for made in &all {
-            let Some(bytes) = made.bytes() else { continue };
-            let path = self.path_known(state, &bytes.file);
-            let Some(way) = self.way_of(&path) else { continue };
-            self.note_evidence(state, way, TakenResult { output: "", ..result }, made).await?;
+            let (known, written) =
+                ahead.as_ref().map_or((&state.known, &state.written), |(known, written)| (known, written));
+            let Some(way) = made.bytes().and_then(|bytes| self.way_known(state, known, &bytes.file)) else {
+                continue;
+            };
+            let Some(one) = self.said_of(state, (known, written), way, result, made).await? else { continue };
+            if is_mixed {
+                let (known, written) =
+                    ahead.get_or_insert_with(|| (state.known.clone(), state.written.clone()));
+                one.note(&result, known, written);
+            }
+            said.of_files.push(one);
         }
-        Ok(())
+        Ok(said)
     }
 
-    /// Keeps the statements of a result that has left the model's sight: they count until a newer statement replaces them.
+    /// True if evidence is of one file or path twice, or of a path that leads to another file now.
+    fn is_mixed(&self, state: &State, all: &[Evidence]) -> bool {
+        let mut used: HashSet<ObjectId> = HashSet::new();
+        let mut paths: HashSet<Arc<str>> = HashSet::new();
+        all.iter().filter_map(Evidence::bytes).any(|bytes| {
+            let way = self.way_known(state, &state.known, &bytes.file);
+            let is_moved = way.as_ref().is_some_and(|way| state.known.leads_elsewhere(way));
+            is_moved || !used.insert(bytes.file.clone()) || way.is_some_and(|way| !paths.insert(way.path))
+        })
+    }
+
+    /// Returns the path by which the model knows a file, as leading to that file.
+    fn way_known(&self, state: &State, known: &Known, file: &ObjectId) -> Option<Way> {
+        let path = self.path_among(&state.session, known, file);
+        self.way_of(&path).map(|way| Self::way_to(way, file))
+    }
+
+    /// Returns the statements of a result that has left the model's sight: they count until a newer statement replaces them.
     ///
     /// # Errors
     /// Errors of the store.
-    pub(crate) async fn note_left(
+    pub(crate) async fn said_before(
         &self,
-        state: &mut State,
+        state: &State,
         call: &ObjectId,
         input: &Toolcall,
         arrival: Arrival,
-    ) -> Result<()> {
+    ) -> Result<Said> {
         if path_of(&input.tool, &input.args).is_some()
             && let Some(output) = self.newest_text(call).await?
         {
-            self.note_file(state, call, input, &output, arrival).await?;
+            return self.said_in(state, call, ShownResult { input, output: &output, arrival }).await;
         }
-        Ok(())
+        Ok(Said::default())
     }
 
-    /// Notes the statement of a result by its evidence. Returns the lines that the result shows.
-    async fn note_evidence(
+    /// Returns the statement of a result about a file by its evidence, and by what the model knows.
+    async fn said_of(
         &self,
-        state: &mut State,
+        state: &State,
+        (known, written): (&Known, &UnclaimedWrites),
         way: Way,
         result: TakenResult<'_>,
         evidence: &Evidence,
-    ) -> Result<Option<ShownLines>> {
+    ) -> Result<Option<SaidOfFile>> {
         let Some(bytes) = evidence.bytes() else { return Ok(None) };
-        let way = &Self::way_to(way, &bytes.file);
-        let from = &*state;
+        let way = Self::way_to(way, &bytes.file);
         let said = self
             .decide(|records, seen| {
                 let content = seen.content_of(bytes, result.tx)?;
                 if content.tx.is_none() && matches!(evidence, Evidence::Made { .. }) {
-                    let known = from.known_now(&way.file);
-                    let known = known.map(|content| (from.known.home_of(&way.file, &content), content));
+                    let before = known.now(&way.file, state.in_sight());
+                    let before = before.map(|content| (known.home_of(&way.file, &content), content));
                     let call = (result.call, &result.input.args);
-                    records.draft_again(&way.path, call, bytes.hash, known, seen)?;
+                    records.draft_again(&way.path, call, bytes.hash, before, seen)?;
                 }
-                let has_result = |call: &ObjectId| from.request.results.contains(call);
-                let at = (way, &from.written);
-                from.sight(records, seen).said(&result, at, (evidence, content), has_result)
+                // Its own result is about to be in the request.
+                let has_result =
+                    |call: &ObjectId| call == result.call || state.request.results.contains(call);
+                let sight = Sight { known, in_sight: state.in_sight(), records, seen };
+                sight.said(&result, (&way, written), (evidence, content), has_result)
             })
             .await?;
-        let Some(said) = said else { return Ok(None) };
-        state.known.uses(way);
-        let from = &*state;
-        let is_news = match &said {
+        let Some(statement) = said else { return Ok(None) };
+        let is_news = match &statement {
             FileStatement::Lines(lines) => {
-                let at = (&way.file, &from.written);
-                self.decide(|records, seen| from.sight(records, seen).is_news(at, lines, result.arrival))
-                    .await?
+                let known = &*known.after_use(&way);
+                self.decide(|records, seen| {
+                    let sight = Sight { known, in_sight: state.in_sight(), records, seen };
+                    sight.is_news((&way.file, written), lines, result.arrival)
+                })
+                .await?
             }
             _ => false,
         };
-        let State { known, written, .. } = state;
-        let shown = known.take(&result, (way, written), said, is_news);
-        Ok(shown.and_then(|lines| shown_lines(way.file.clone(), &lines, result.tx)))
+        Ok(Some(SaidOfFile { way, tx: result.tx, statement, is_news }))
+    }
+
+    /// Notes what a result says of files. Returns the lines of a file that it shows.
+    pub(crate) fn note_said(
+        &self,
+        state: &mut State,
+        call: &ObjectId,
+        result: ShownResult<'_>,
+        said: Said,
+    ) -> Option<ShownLines> {
+        let Said { found, unread, of_files, points, hides_lines } = said;
+        if let Some(Inferred { evidence, entries }) = found {
+            let mut records = self.records();
+            records.passed_in.forget(&entries);
+            records.archive.found(call, evidence);
+        }
+        state.unread.extend(unread);
+        let ShownResult { input, output, arrival } = result;
+        let mut shown = None;
+        for one in of_files {
+            let result = TakenResult { call, tx: one.tx, input, output, arrival };
+            shown = one.note(&result, &mut state.known, &mut state.written);
+        }
+        if let Some(file) = &points {
+            state.known.points(file);
+        }
+        shown.filter(|_| !hides_lines)
     }
 
     /// Returns the evidence in a result about the file that its call names, for hosts that don't pass in the reads and writes
-    /// of their tools; `None` if it says nothing of the file.
-    async fn infer(&self, state: &State, way: &Way, result: TakenResult<'_>) -> Result<Option<Evidence>> {
+    /// of their tools. The evidence is `None` if the result says nothing of the file.
+    async fn infer(&self, state: &State, way: &Way, result: TakenResult<'_>) -> Result<Inferred> {
         // The path of a call that is recorded late may have led elsewhere.
         let others = match result.arrival {
             Arrival::Late => self.files_shown_as(&state.session, way),
             Arrival::New | Arrival::Again => Vec::new(),
         };
-        let found = self
-            .decide(|records, seen| {
-                state.sight(records, seen).infer(&result, &way.file, &others, &state.written)
-            })
-            .await?;
-        self.records().passed_in.forget(&found.entries);
-        Ok(found.evidence)
+        self.decide(|records, seen| {
+            state.sight(records, seen).infer(&result, &way.file, &others, &state.written)
+        })
+        .await
     }
 
     /// Returns the other files that the session knows under a path.
@@ -254,64 +312,6 @@ impl Inner {
         }
     }
 
-    /// Returns the lines of a file shown by a recorded call whose result is not in the request: a read, or a call that restored
-    /// one. With them comes the path that the read used, and the file that it leads to now.
-    pub(crate) async fn lines_recorded(
-        &self,
-        state: &State,
-        call: &ObjectId,
-    ) -> Result<Option<(Passage, ObjectId, Option<Way>)>> {
-        let session = &state.session;
-        let mut call = call.clone();
-        for _ in 0..LOOKED_BACK {
-            let Some(result) = self.recorded(&call, AsOf::default()).await? else { break };
-            let shown = match self.evidence_of(&call).await?.flatten() {
-                Some(Evidence::Shows(lines)) => Some((lines.bytes.clone(), lines)),
-                Some(Evidence::Unstored { lines, like }) => {
-                    let hash = like.unwrap_or(lines.bytes.hash);
-                    Some((Bytes { hash, ..lines.bytes.clone() }, lines))
-                }
-                _ => None,
-            };
-            let tool = result.document.text("tool").unwrap_or_default();
-            let args = result.document.field("args").and_then(Value::as_object);
-            let way = args.and_then(|args| path_of(tool, args)).and_then(|path| self.way_of(&path));
-            if let Some((bytes, lines)) = shown {
-                let content = self.decide(|_, seen| seen.content_of(&bytes, result.tx_id)).await?;
-                return Ok(Some((Passage::recorded(&lines, content), bytes.file, way)));
-            }
-            let (Some(args), Some(output)) = (args, result.document.content()) else { break };
-            if let Some(object) = named_object(session, tool, args) {
-                let at = AsOf { known: Some(KnownAt::Tx(result.tx_id)), valid_time: None };
-                let Some(version) = self.recorded(&object, at).await? else { break };
-                let Some(text) = version.document.content().filter(|text| restores(output, text)) else {
-                    break;
-                };
-                if !session.is_toolcall(&object) {
-                    let content = Content::stored(version.document.source_hash(), version.tx_id);
-                    let shown = passage_of(text, content, 1, output, OutputOf::Reader);
-                    return Ok(shown.map(|(lines, _)| (lines, object, None)));
-                }
-                call = object;
-                continue;
-            }
-            let Some(way) = way.filter(|_| tool == "read") else { break };
-            let file = way.file.clone();
-            let first = first_line(args);
-            let (is_limited, is_bare, is_passed_in, at) = (false, false, false, ReadAt::default());
-            let read = ReadResult { first, is_limited, output, is_bare, is_passed_in, at };
-            let lines = self
-                .decide(|_, seen| {
-                    let mut search = ReadSearch::new(read);
-                    seen.search(&file, result.tx_id, &mut search)?;
-                    Ok(search.lines())
-                })
-                .await?;
-            return Ok(lines.map(|(lines, _)| (lines, file, Some(way))));
-        }
-        Ok(None)
-    }
-
     /// Looks again at reads whose version was unknown: another machine may have stored it later. A file that is gone is never
     /// stored.
     pub(crate) async fn note_unread(&self, state: &mut State, fsync: Fsync) -> Result<()> {
@@ -327,7 +327,11 @@ impl Inner {
             let result = TakenResult { call, tx, input, output, arrival };
             let is_met = state.session.catalog.get(&way.file).is_some();
             let mut found = match is_met {
-                true => self.infer(state, &way, result).await?,
+                true => {
+                    let found = self.infer(state, &way, result).await?;
+                    self.records().passed_in.forget(&found.entries);
+                    found.evidence
+                }
                 false => None,
             };
             if found.is_none() && self.is_lost(&way, output).await? && self.works_here(state).await? {
@@ -340,7 +344,10 @@ impl Inner {
             self.records().archive.found(call, Some(found.clone()));
             let Some(bytes) = found.bytes() else { continue };
             let gone = Self::way_to(way.clone(), &bytes.file);
-            self.note_evidence(state, way, result, &found).await?;
+            let said = self.said_of(state, (&state.known, &state.written), way, result, &found).await?;
+            if let Some(said) = said {
+                said.note(&result, &mut state.known, &mut state.written);
+            }
             if is_met {
                 self.note_gone(state, fsync, &gone).await?;
             }
@@ -352,7 +359,21 @@ impl Inner {
     }
 }
 
-fn shown_lines(file: ObjectId, lines: &Passage, tx: TxId) -> Option<ShownLines> {
+impl SaidOfFile {
+    /// Notes the statement. Returns the lines that the result shows.
+    fn note(
+        &self,
+        result: &TakenResult<'_>,
+        known: &mut Known,
+        written: &mut UnclaimedWrites,
+    ) -> Option<ShownLines> {
+        known.uses(&self.way);
+        let lines = known.take(result, (&self.way, written), self.statement, self.is_news)?;
+        shown_lines(self.way.file.clone(), &lines, self.tx)
+    }
+}
+
+pub(crate) fn shown_lines(file: ObjectId, lines: &Passage, tx: TxId) -> Option<ShownLines> {
     let Passage { content, first, last, .. } = *lines;
     Some(ShownLines { file, hash: content.hash?, tx: content.tx.unwrap_or(tx), first, last })
 }

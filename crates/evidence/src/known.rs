@@ -1,5 +1,6 @@
 //! The version of a file that the model knows, and the statements of its request about the file.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ pub struct KnownVersion {
 }
 
 /// The model's knowledge about the session's files.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Known {
     versions: HashMap<ObjectId, KnownVersion>,
     /// The statements of the request about each file, in order, including those that have left the model's sight.
@@ -126,6 +127,24 @@ impl Known {
         {
             self.move_statements(&way.path, &before.file, &way.file);
         }
+    }
+
+    /// The knowledge once the model has used a path, for a decision before that. It is a copy only if the path led to another
+    /// file before.
+    #[must_use]
+    pub fn after_use(&self, way: &Way) -> Cow<'_, Self> {
+        if !self.leads_elsewhere(way) {
+            return Cow::Borrowed(self);
+        }
+        let mut after = self.clone();
+        after.uses(way);
+        Cow::Owned(after)
+    }
+
+    /// True if a path led to another file when the model last used it.
+    #[must_use]
+    pub fn leads_elsewhere(&self, way: &Way) -> bool {
+        self.led(&way.path).is_some_and(|before| *before != way.file)
     }
 
     /// Lines that a file had at a path are shown again. Returns the file at which they count: where the path leads as far as

@@ -12,7 +12,7 @@ use crate::known::Known;
 use crate::statement::{Content, StatementKind};
 
 /// The writes of tools to files, oldest first.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct UnclaimedWrites(HashMap<ObjectId, VecDeque<Wrote>>);
 
 impl UnclaimedWrites {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::bench::Backend::{Memory, Sqlite};
 use crate::bench::{Backend, Bench, watching};
-use crate::chat::{Chat, has_read};
+use crate::chat::{Chat, arguments_of, has_read};
 use crate::lost::Told;
 use crate::stepped::{Incident, Stepped, stepped};
 use crate::watching::events;
@@ -213,6 +213,55 @@ async fn failed_hand_over_loses_and_doubles_nothing(#[values(false, true)] rebui
         calls += 1;
     }
     assert!(calls > 5, "{calls}");
+}
+
+/// Wherever reading fails what a result needs, the same hand-over once more gives each call of the answer its own result.
+#[tokio::test(flavor = "multi_thread")]
+async fn result_whose_reading_failed_takes_one_call_of_its_answer() {
+    let mut calls = 0;
+    loop {
+        let bench = Bench::new(Memory);
+        let (store, engine) = stepped(&bench, Incident::Full).await;
+        let mut chat = Chat::new(engine);
+        chat.asks("write").await;
+        // A provider that repeats its call IDs within one answer.
+        let names = ["a.txt", "b.txt"];
+        let both = names.map(|name| {
+            let args = json!({ "path": name, "content": lines(name, 200) });
+            json!({ "type": "toolCall", "id": "same", "name": "write", "arguments": args })
+        });
+        chat.say(json!({ "role": "assistant", "content": both, "timestamp": 1 }));
+        for name in names {
+            bench.write(name, lines(name, 200));
+            chat.results("same", "write", &format!("wrote {name}"), Status::Ok);
+        }
+        store.arm(calls);
+        let outcome = chat.engine.advance(chat.messages[chat.told..].to_vec(), &chat.call()).await;
+        let happened = store.disarm();
+        if outcome.is_err() {
+            chat.advance().await;
+        }
+        chat.told = chat.messages.len();
+        let mut collapsed = Vec::new();
+        for _ in 0..20 {
+            chat.done();
+            chat.user("on");
+            collapsed.extend(arguments_of(&chat.advance_after_a_pause().await));
+        }
+        assert_eq!(collapsed.len(), 2, "after {calls} calls");
+        for (name, call) in names.iter().zip(collapsed) {
+            let text = call.args["content"].as_str().unwrap();
+            let handle = text.strip_prefix("[collapsed #").unwrap().split(':').next().unwrap();
+            let own = chat.engine.get(handle).await.unwrap().unwrap();
+            assert_eq!(own.field("args").unwrap()["path"], json!(name), "after {calls} calls");
+            assert_eq!(own.content(), Some(&*format!("wrote {name}")), "after {calls} calls");
+        }
+        if !happened {
+            break;
+        }
+        calls += 1;
+    }
+    assert!(calls > 8, "{calls}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -151,14 +151,15 @@ impl Request {
         self.received.entry(call_id.to_owned()).or_default().push_back(object.clone());
     }
 
-    /// Returns the object with this call ID that was recorded first among those whose results have not come yet.
-    pub fn expected(&mut self, call_id: &str) -> Option<ObjectId> {
-        let waiting = self.received.get_mut(call_id)?;
-        let object = waiting.pop_front();
+    /// Notes that the result of a call has come which was waited for.
+    pub fn received_as(&mut self, call_id: &str, object: &ObjectId) {
+        let Some(waiting) = self.received.get_mut(call_id) else { return };
+        if let Some(at) = waiting.iter().position(|one| one == object) {
+            waiting.remove(at);
+        }
         if waiting.is_empty() {
             self.received.remove(call_id);
         }
-        object
     }
 
     /// True if the arguments of an object's call are collapsed in the visible request: by a roll of this
@@ -325,13 +326,17 @@ mod tests {
     }
 
     #[test]
-    fn results_with_one_call_id_come_in_the_order_in_which_they_were_recorded() {
+    fn result_that_has_come_is_no_longer_waited_for() {
         let mut request = Request::default();
         let [one, two] = ["one", "two"].map(ObjectId::new);
         request.expect("call", &one);
         request.expect("call", &two);
-        assert_eq!([request.expected("call"), request.expected("other")], [Some(one), None]);
-        assert_eq!([request.expected("call"), request.expected("call")], [Some(two), None]);
+        request.expect("call", &one);
+        request.received_as("call", &one);
+        request.received_as("other", &two);
+        assert_eq!(request.received["call"], [&two, &one].map(Clone::clone), "one result for each record");
+        request.received_as("call", &one);
+        request.received_as("call", &two);
         assert!(request.received.is_empty());
     }
 
