@@ -7,7 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { modelNamed } from '../lib/models/model.ts'
 import { readName } from '../lib/models/name.ts'
-import { callCost, factorsOf, pricesOf, windowOf } from '../lib/models/prices.ts'
+import { callCost, factorsOf, pricesOf, pricesWith, windowOf } from '../lib/models/prices.ts'
+import type { CataloguePrices, GivenPrices } from '../lib/models/prices.ts'
 import { rulesOf } from '../lib/models/rules.ts'
 import type { Binding, ReasoningRule, Route } from '../lib/models/rules.ts'
 
@@ -150,6 +151,35 @@ describe('prices and caches', () => {
     ['devstral-2512', 0.4, 2, 0.04, 0.4],
   ])('%s costs %d and %d dollars a million tokens, %d from the cache and %d to write it', (model, input, output, cacheRead, cacheWrite) => {
     expect(pricesOf(readName(model))).toMatchObject({ input, output, cacheRead, cacheWrite })
+  })
+
+  test.each<[string, GivenPrices, CataloguePrices | undefined]>([
+    ['claude-opus-5-5', {}, { input: 4, output: 20, cacheRead: 0.2, cacheWrite: 5 }],
+    ['claude-opus-5-5', { input: 2, output: 9 }, { input: 2, output: 9, cacheRead: 0.2, cacheWrite: 5 }],
+    ['claude-opus-5-5', { cacheWrite: 0 }, { input: 4, output: 20, cacheRead: 0.2, cacheWrite: 4 }],
+    ['my-model', {}, undefined],
+    ['my-model', { output: 5 }, undefined],
+    ['my-model', { input: 0, output: 5 }, undefined],
+    ['my-model', { input: 2 }, { input: 2, output: 10, cacheRead: 0.2, cacheWrite: 2.5 }],
+    ['my-model', { input: 2, output: 3, cacheRead: 1, cacheWrite: 4 }, { input: 2, output: 3, cacheRead: 1, cacheWrite: 4 }],
+    [
+      'my-model',
+      { input: 2, tiers: [{ inputTokensAbove: 100, factor: 3 }] },
+      {
+        ...{ input: 2, output: 10, cacheRead: 0.2, cacheWrite: 2.5 },
+        tiers: [{ inputTokensAbove: 100, input: 6, output: 30, cacheRead: expect.closeTo(0.6, 9) as number, cacheWrite: 7.5 }],
+      },
+    ],
+    [
+      'gpt-5.5',
+      { input: 1, output: 2, cacheRead: 0.5, cacheWrite: 1 },
+      {
+        ...{ input: 1, output: 2, cacheRead: 0.5, cacheWrite: 1 },
+        tiers: [{ inputTokensAbove: 272_000, input: 2, output: 3, cacheRead: 1, cacheWrite: 2 }],
+      },
+    ],
+  ])('%s with %o from its user costs %o', (model, given, prices) => {
+    expect(pricesWith(model, given)).toEqual(prices)
   })
 
   test.each([

@@ -14,7 +14,7 @@ import { startModelServer } from '../../rig/model-server.ts'
 import { startRpc } from '../../rig/pi.ts'
 import { calls } from '../../rig/reply.ts'
 import { lastOf } from '../../rig/request.ts'
-import { gatewayTo } from '../gateway/support.ts'
+import { AnthropicLoop, gatewayTo, long } from '../gateway/support.ts'
 import { AGENTS, talk } from '../gateway/wire-agents.ts'
 import { command, lines, put, setUp } from '../pi/support.ts'
 import { cli, UNHURRIED } from '../replay/support.ts'
@@ -156,6 +156,52 @@ test.each(Object.entries(AGENTS))('%s, through the gateway', async (_name, agent
   const own = home.file(agent.path)
   agent.write(own, usages, new Date().toISOString())
   await expectCommands(home, store, own, { paid, without, saved, share })
+})
+
+const GIVEN = { input: 100, output: 400, cacheRead: 90, cacheWrite: 101 }
+
+test.each(['claude-sonnet-4-5', 'my-model'])('%s at prices that the user gave, for decisions, bills and all that shows them', async (model) => {
+  const cache = new PrefixCache()
+  const server = await startModelServer(({ prompt }) => {
+    const { prompt: size, cached } = cache.add(prompt)
+    return { text: 'ok', usage: { input: 0, cacheRead: cached, cacheWrite: size - cached, output: 40 } }
+  })
+  const home = emptyHome()
+  const store = home.file('.local/share/pi-context-manager/context.db')
+  const bills = billsFile({ kind: 'sqlite', path: store })
+  mkdirSync(dirname(bills), { recursive: true })
+  const { gateway } = await gatewayTo(server.url, {
+    store: { kind: 'sqlite', path: store },
+    billsPath: bills,
+    models: { [model]: { contextWindow: 200_000, ...GIVEN } },
+  })
+  const loop = new AnthropicLoop(gateway)
+  loop.model = model
+  for (let n = 0; n < 30; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
+  const charged = server.requests.map(({ usage }: ModelRequest) => callCost(GIVEN, usage!))
+  const paid = charged.reduce((sum, one) => sum + one, 0).toFixed(2)
+
+  expect(summaryOf(gateway.ledger).join()).toContain(`paid $${paid}, without pi-context-manager $`)
+  const { regions, lists } = draw(gateway.ledger.sessions, gateway.ledger.sessions[0], undefined)
+  expect(regions['totals']).toContain(`paid $${paid}, `)
+  expect(regions['figures']).toContain(`<b>$${paid}</b><span>paid; without pi-context-manager $`)
+  const shown = Object.values(lists).flatMap((rows) => rows.flatMap(([, row]) => /<td class="n">\$([\d.]+)<\/td>/.exec(row)?.[1] ?? []))
+  expect(shown.toSorted()).toEqual(charged.map((one) => one.toFixed(3)).toSorted())
+  await gateway.close()
+
+  // Another process has no more than the file.
+  const usage = await cli(['usage', '--store', store, '--json'], home.env)
+  const { total } = JSON.parse(usage.stdout) as { total: { cost: number; unpricedCalls: number } }
+  expect([total.cost.toFixed(2), total.unpricedCalls, usage.stderr]).toEqual([paid, 0, ''])
+  expect((await cli(['sessions', '--lines', '--store', store], home.env)).stdout).toContain(`paid $${paid}`)
+  const own = home.file(AGENTS['Claude Code']!.path)
+  AGENTS['Claude Code']!.write(
+    own,
+    server.requests.map(({ usage }: ModelRequest) => usage!),
+    new Date().toISOString(),
+  )
+  const { stdout: around } = await cli([], { ...UNHURRIED, ...home.env, PATH: '' })
+  expect(around).toContain(`$${paid}`)
 })
 
 test('Pi', async () => {

@@ -8,6 +8,15 @@ import { cli, fixture, temporaryFolder } from '../replay/support.ts'
 
 afterEach(cleanUp)
 
+/** Files of models that are refused, each with the end of its sentence. */
+const MODELS: [facts: unknown, sentence: string][] = [
+  [[], ' is not a JSON object of models'],
+  [{ m: 3 }, ': "m" needs an object of facts about the model'],
+  [{ m: { input: '3' } }, ': "input" of "m" needs a number of 0 or more, not "3"'],
+  [{ m: { input: 3, cacheRead: -1 } }, ': "cacheRead" of "m" needs a number of 0 or more, not -1'],
+  [{ m: { input: 3, tiers: [{ factor: 2 }] } }, ': "tiers" of "m" needs a list of {"inputTokensAbove": TOKENS, "factor": TIMES}'],
+]
+
 test('every mistake has its sentence', async () => {
   const folder = temporaryFolder()
   const [store, junk, nowhere] = [join(folder, 'context.db'), join(folder, 'junk.txt'), join(folder, 'no', 'x')]
@@ -54,6 +63,11 @@ test('every mistake has its sentence', async () => {
     [['forget', '--store', store, '--path', nowhere], 1, `${store} has no file ${nowhere}; "search" shows paths`],
     [['forget', '--store', store, '--text-file', nowhere], 2, `${nowhere} can't be read: no such file or directory`],
     [['gateway', '--store', store, '--models', nowhere], 2, `${nowhere} can't be read: no such file or directory`],
+    ...MODELS.map(([facts, sentence], at): (typeof cases)[number] => {
+      const file = join(folder, `models-${at}.json`)
+      writeFileSync(file, JSON.stringify(facts))
+      return [['gateway', '--store', store, '--models', file], 2, `${file}${sentence}`]
+    }),
     [['gateway', '--store', store, '--listen', '0.0.0.0:1'], 2, 'listening on 0.0.0.0 lets others use the gateway; give it a secret token (--token)'],
     [['export', '--store', store], 2, 'export needs the name of one file to write, or "-" for standard output; none was given'],
     [['export', '--store', store, nowhere], 2, `${nowhere} can't be written: the folder ${join(folder, 'no')} does not exist`],

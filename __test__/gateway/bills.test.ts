@@ -10,6 +10,7 @@ import { AnswerReader } from '../../lib/gateway/answer.ts'
 import { billsFile, hostSession } from '../../lib/gateway/bills.ts'
 import { Holdout } from '../../lib/gateway/holdout.ts'
 import { inputCost, plainCost } from '../../lib/gateway/saving.ts'
+import { pricesWith } from '../../lib/models/index.ts'
 import { folder } from '../core/setup.ts'
 import { cli } from '../replay/support.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
@@ -118,7 +119,7 @@ test.each([
   ['a model that is not known', 'acme-1', 300_000, 200_000, 0.1],
 ])('%s: the saving, with the higher price of the answer', (_, model, plain, billed, saved) => {
   const tokens = (input: number) => ({ input, cacheRead: 0, cacheWrite: 0, output: 1000 })
-  expect(plainCost(tokens(plain), tokens(billed), model) - inputCost(tokens(billed), model)).toBeCloseTo(saved, 9)
+  expect(plainCost(tokens(plain), tokens(billed), pricesWith(model)) - inputCost(tokens(billed), pricesWith(model))).toBeCloseTo(saved, 9)
 })
 
 test.each([
@@ -138,5 +139,5 @@ test.each([
   )
   const billed = reader.end().usage!
   expect(billed).toEqual({ input: 10, cacheRead: 0, cacheWrite: 1000, output: 7, ...(hour !== undefined && { cacheWriteHour: hour }) })
-  expect(inputCost(billed, 'claude-opus-5-5')).toBeCloseTo((4 * (10 + write * 1000)) / 1e6, 12)
+  expect(inputCost(billed, pricesWith('claude-opus-5-5'))).toBeCloseTo((4 * (10 + write * 1000)) / 1e6, 12)
 })

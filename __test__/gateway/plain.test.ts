@@ -164,9 +164,10 @@ test.each<[string, Agent, number | undefined]>([
   const plain = await run(agent, control, 15, async () => control.url)
   await gateway.close()
   const calls = billedIn(billsPath)
+  const prices = pricesOf(readName(agent.model))
   const claimed = calls.reduce(
-    (sum, { billed, plain, summary, model }) =>
-      sum + plainCost(plain!, billed!, model) + (summary === undefined ? 0 : summaryCost(summary, model)) - inputCost(billed!, model),
+    (sum, { billed, plain, summary }) =>
+      sum + plainCost(plain!, billed!, prices) + (summary === undefined ? 0 : summaryCost(summary, prices)) - inputCost(billed!, prices),
     0,
   )
   const saved = plain.cost - own.cost

@@ -102,6 +102,6 @@ test('each call counts at the prices of its model, and above a step at the highe
   expect(cost.billed).toBeCloseTo(4 + 0.006)
   expect(cost.plain).toBeCloseTo(4 + 0.06)
   const [unknown, known] = [ledgerOf([{ model: 'of-no-list', input: 1_000_000, times: 2 }]), ledgerOf([{ input: 100_000 }])]
-  expect(inputCost({ input: 1_000_000, cacheRead: 0, cacheWrite: 0, output: 0 }, 'of-no-list')).toBe(1)
+  expect(inputCost({ input: 1_000_000, cacheRead: 0, cacheWrite: 0, output: 0 }, undefined)).toBe(1)
   expect(savedShare(accountOf([...unknown.sessions, ...known.sessions]))).toBeCloseTo(1 - 1.4 / 2.4, 4)
 })

@@ -112,10 +112,12 @@ async function readCosts(files: readonly File[], noted: NotedCalls, found: Found
         isManaged ||= charge.isManaged || passed?.isManaged === true
         const own = sessions.get(agent) ?? new Set()
         sessions.set(agent, own.add(charge.session))
+        // The gateway knows the prices that the user gave.
+        const cost = passed?.cost ?? charge.cost
         const plan = passed?.plan ?? charge.plan
         if (passed === undefined) found.listed.add({ ...charge, isManaged }, recording.origin.format)
-        addCharge(agent, { ...charge, saved: passed?.saved ?? charge.saved, ...(plan !== undefined && { plan }) }, isManaged)
-        file.paid += plan === undefined ? (charge.cost ?? 0) : 0
+        addCharge(agent, { ...charge, cost, saved: passed?.saved ?? charge.saved, ...(plan !== undefined && { plan }) }, isManaged)
+        file.paid += plan === undefined ? (cost ?? 0) : 0
         limits.progress((READING * done) / all, file.path)
       }
       agent.sessions = sessions.get(agent)?.size ?? 0

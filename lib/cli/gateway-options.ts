@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { billsFile, folderBeside, formsFolder } from '../gateway/index.ts'
 import type { GatewayOptions, ModelOverrides } from '../gateway/index.ts'
-import { LIFETIME_OPTIONS } from '../models/index.ts'
+import { isGivenPrices, LIFETIME_OPTIONS, PRICE_NAMES } from '../models/index.ts'
+import { isFields } from '../core/index.ts'
 import type { LifetimeOption } from '../models/index.ts'
 import { STORE_HELP, storeOf } from './store.ts'
 import { reasonOf, UsageError } from '../ui/index.ts'
@@ -13,7 +14,9 @@ export const SHARED_HELP = `${STORE_HELP}
   --holdout SHARE       leave this share of the sessions unedited, such as 10%,
                         to measure what the others save (default: none)
   --models FILE         JSON with your own data about models, by name:
-                        {"NAME": {"contextWindow": 200000, "input": 3, ...}}
+                        {"NAME": {"contextWindow": 200000, "input": 3,
+                        "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75}};
+                        prices are in dollars per million tokens
   --cache-lifetime HOW  how long Anthropic keeps what it caches: auto (default;
                         chosen for the least cost, with an API key only), client
                         (as the agent asks), 5m or 1h
@@ -68,11 +71,25 @@ function lifetimeIn(text: string): LifetimeOption {
 }
 
 function modelsIn(file: string): ModelOverrides {
+  let found: unknown
   try {
-    const found: unknown = JSON.parse(readFileSync(file, 'utf8'))
-    if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found as ModelOverrides
+    found = JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {
     throw new UsageError(`${file} can't be read: ${reasonOf(error)}`)
   }
-  throw new UsageError(`${file} is not a JSON object of models`)
+  if (!isFields(found)) throw new UsageError(`${file} is not a JSON object of models`)
+  for (const [name, facts] of Object.entries(found)) {
+    if (!isFields(facts)) throw new UsageError(`${file}: "${name}" needs an object of facts about the model`)
+    const wrong = AMOUNTS.find((fact) => facts[fact] !== undefined && !isAmount(facts[fact]))
+    if (wrong !== undefined) throw new UsageError(`${file}: "${wrong}" of "${name}" needs a number of 0 or more, not ${JSON.stringify(facts[wrong])}`)
+    if (!isGivenPrices(facts)) throw new UsageError(`${file}: "tiers" of "${name}" needs a list of {"inputTokensAbove": TOKENS, "factor": TIMES}`)
+  }
+  return found as ModelOverrides
+}
+
+/** The facts that are amounts. */
+const AMOUNTS = [...PRICE_NAMES, 'contextWindow', 'cacheTtlMs']
+
+function isAmount(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0 && value < Infinity
 }

@@ -5,6 +5,7 @@
 import { appendFile, mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { StoreOptions } from '../../index.js'
+import type { GivenPrices } from '../models/index.ts'
 import type { Usage } from './answer.ts'
 import type { GatewayBreak } from './break.ts'
 import { besideStore } from './form-files.ts'
@@ -24,6 +25,8 @@ export interface BilledCall {
   plain?: Usage
   /** Estimate of the request for a summary that the host itself would have made before this call; absent: none. */
   summary?: Usage
+  /** The prices that the user gave for the model; absent: none. */
+  prices?: GivenPrices
   isHeldOut: boolean
   /** The call was made with a plan at a flat rate: what counts is tokens. */
   isPlan?: true

@@ -1,6 +1,6 @@
 /** The account of the provider's cache in a session: finds and losses with their causes and costs, and the odds of the next find. */
 import { addLoss, CacheOdds, noLoss } from '../models/index.ts'
-import type { CacheCounts, LossSum, NextCall } from '../models/index.ts'
+import type { CacheCounts, CataloguePrices, LossSum, NextCall } from '../models/index.ts'
 import type { Usage } from './answer.ts'
 import { hasUser } from './beginning.ts'
 import { breakOf, headChanges } from './break.ts'
@@ -15,7 +15,13 @@ export class CacheAccount {
   /** The losses, by cause. */
   readonly losses: Partial<Record<GatewayBreak['by'], LossSum>> = {}
   readonly #odds = new CacheOdds()
+  readonly #pricesOf: (model: string) => CataloguePrices | undefined
   #before: SentBefore | undefined
+
+  /** `pricesOf` gives a model's prices, undefined if they are not known. */
+  constructor(pricesOf: (model: string) => CataloguePrices | undefined) {
+    this.#pricesOf = pricesOf
+  }
 
   /** Calls that found what the call before them had sent, and calls that did not although nothing explains it. */
   get counts(): CacheCounts {
@@ -66,7 +72,7 @@ export class CacheAccount {
   }
 
   #add({ by, tokens }: GatewayBreak, { request, usage }: SentBefore): void {
-    addLoss((this.losses[by] ??= noLoss()), { tokens, cost: costOf(tokens, usage, request.model) })
+    addLoss((this.losses[by] ??= noLoss()), { tokens, cost: costOf(tokens, usage, this.#pricesOf(request.model)) })
   }
 }
 
@@ -85,8 +91,8 @@ function nextOf({ request: before }: SentBefore, request: ModelRequest, { at, is
 const NOTHING: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
 
 /** The cost of tokens that were read again above that from the cache, at the lifetimes with which the call has written. */
-function costOf(tokens: number, { cacheWrite, cacheWriteHour = 0 }: Usage, model: string): number {
+function costOf(tokens: number, { cacheWrite, cacheWriteHour = 0 }: Usage, prices: CataloguePrices | undefined): number {
   const again: Usage =
     cacheWrite > 0 ? { ...NOTHING, cacheWrite: tokens, cacheWriteHour: (tokens * cacheWriteHour) / cacheWrite } : { ...NOTHING, input: tokens }
-  return inputCost(again, model) - inputCost({ ...NOTHING, cacheRead: tokens }, model)
+  return inputCost(again, prices) - inputCost({ ...NOTHING, cacheRead: tokens }, prices)
 }

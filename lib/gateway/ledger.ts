@@ -12,7 +12,8 @@ import { firstPrompt } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import type { GatewayBreak } from './break.ts'
 import { CacheAccount } from './cache-account.ts'
-import { compactionOf, LONG_WINDOW, modelNamed } from '../models/index.ts'
+import { compactionOf, LONG_WINDOW, modelNamed, pricesWith } from '../models/index.ts'
+import type { CataloguePrices } from '../models/index.ts'
 import { askedIn } from '../projection/index.ts'
 import { PlainAccount } from './plain.ts'
 import type { PlainBill } from './plain.ts'
@@ -54,6 +55,9 @@ export interface Call {
   /** As billed, and as the host's own request would have been; undefined if the answer does not say. */
   billed: Usage | undefined
   plain: Usage | undefined
+  /** The cost with its answer, in dollars if `isPriced`, else in millions of fresh input tokens. */
+  cost: number
+  isPriced: boolean
   /** The receipt of the roll in this request. */
   roll: RollReceipt | undefined
   /** Why the provider had to read again what it had read before; undefined if it had not. */
@@ -72,7 +76,7 @@ export interface SessionSums {
   billed: Usage
   /** Estimate of what the host's own requests would have been billed. */
   plain: Usage
-  /** Both without the answers, call by call, at the prices of the model that was called (`inputCost`, `plainCost`). */
+  /** Both without the answers, call by call, at the prices of the model that was called. */
   cost: { billed: number; plain: number }
   /** The cost of the answers, in the same unit. */
   answers: number
@@ -120,8 +124,12 @@ export class BillLedger {
   readonly #early = new Map<string, RollReceipt[]>()
   readonly #now: () => number
 
-  constructor(now: () => number) {
+  readonly #pricesOf: (model: string) => CataloguePrices | undefined
+
+  /** `pricesOf` gives a model's prices, undefined if they are not known. Default: by its name. */
+  constructor(now: () => number, pricesOf: (model: string) => CataloguePrices | undefined = (model) => pricesWith(model)) {
     this.#now = now
+    this.#pricesOf = pricesOf
   }
 
   /** All sums, the latest used last. */
@@ -168,11 +176,13 @@ export class BillLedger {
     const plain = bill?.plain
     state.billed = sum(state.billed, usage ?? NOTHING)
     state.plain = sum(sum(state.plain, plain ?? NOTHING), bill?.summary ?? NOTHING)
-    state.cost.billed += inputCost(usage ?? NOTHING, request.model)
-    state.cost.plain += plainCost(plain ?? NOTHING, usage ?? NOTHING, request.model) + summaryCost(bill?.summary ?? NOTHING, request.model)
-    state.answers += answerCost(usage ?? NOTHING, request.model)
+    const prices = this.#pricesOf(request.model)
+    const [prompt, answer] = [inputCost(usage ?? NOTHING, prices), answerCost(usage ?? NOTHING, prices)]
+    state.cost.billed += prompt
+    state.cost.plain += plainCost(plain ?? NOTHING, usage ?? NOTHING, prices) + summaryCost(bill?.summary ?? NOTHING, prices)
+    state.answers += answer
     state.isPlan &&= sender.isPlan === true
-    state.isPriced &&= usage === undefined || modelNamed(request.model).input > 0
+    state.isPriced &&= usage === undefined || prices !== undefined
     state.dropped += (answered?.transformations ?? []).filter(({ type }) => type === 'thinking_dropped').length
     const now =
       usage === undefined || conversation === undefined ? undefined : { request, usage, at: state.lastAt, lifetimeMs: entry.lifetimeMs, roll: state.rolling }
@@ -190,6 +200,8 @@ export class BillLedger {
       headMs,
       billed: usage,
       plain,
+      cost: prompt + answer,
+      isPriced: prices !== undefined,
       roll: isAside ? undefined : state.rolling,
       broken,
     })
@@ -227,7 +239,7 @@ export class BillLedger {
         lastAt: 0,
         lifetime: undefined,
       }
-      const last = { account: new PlainAccount(), cache: new CacheAccount(), rolling: undefined }
+      const last = { account: new PlainAccount(), cache: new CacheAccount(this.#pricesOf), rolling: undefined }
       state = { session, host: sender.host, model: request.model, isHeldOut, prompt: firstPrompt(request), folder: '', ...sums, ...last }
       take(state, this.#early.get(session) ?? [])
       this.#early.delete(session)

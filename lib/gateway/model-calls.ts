@@ -20,9 +20,9 @@ import { Holdout } from './holdout.ts'
 import { senderOf } from './identity.ts'
 import type { Sender } from './identity.ts'
 import { BillLedger } from './ledger.ts'
-import { askedOf, BINDING_FIELD, isAnthropicApi, isBindingRefusal, isFieldRefusal, ObservedBinding } from '../models/index.ts'
+import { askedOf, BINDING_FIELD, isAnthropicApi, isBindingRefusal, isFieldRefusal, ObservedBinding, pricesWith } from '../models/index.ts'
 import { Lifetimes } from './lifetime/lifetimes.ts'
-import { modelOf, withBinding } from './models.ts'
+import { givenPrices, modelOf, withBinding } from './models.ts'
 import type { GatewayOptions } from './options.ts'
 import { folderOf, inEnvelope, listEdit, readRequest } from './request.ts'
 import type { Api, ModelRequest } from './request.ts'
@@ -65,7 +65,7 @@ export class ModelCalls {
     const { cacheLifetime: option = 'auto', isAnthropic = isAnthropicApi, now = Date.now } = options
     this.#options = options
     this.#onTrouble = onTrouble
-    this.ledger = new BillLedger(now)
+    this.ledger = new BillLedger(now, (model) => pricesWith(model, givenPrices(model, options.models)))
     this.#holdout = new Holdout(options.holdout ?? 0)
     this.#bills =
       options.billsPath === undefined
@@ -159,12 +159,14 @@ export class ModelCalls {
     if (usages === undefined && outcome.status !== 200 && !(outcome.status === 0 && outcome.isSent)) return
     const folder = conversation?.cwd ?? folderOf(request) ?? this.#options.cwd ?? process.cwd()
     const session = hostSession(conversation?.id ?? sender.session ?? `${sender.host}:`)
+    const prices = givenPrices(request.model, this.#options.models)
     this.#bills?.add({
       at: (this.#options.now ?? Date.now)(),
       session,
       folder,
       model: request.model,
       ...usages,
+      ...(prices !== undefined && { prices }),
       isHeldOut,
       ...(sender.isPlan === true && { isPlan: true }),
       ...this.#lifetimes.noted(conversation, placed?.isAside === true),

@@ -3,28 +3,38 @@ import { isFields } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
 import { lifetimeOf } from '../projection/index.ts'
 import type { ProjectedModel } from '../projection/index.ts'
-import { askedOf, askingForDrops, cacheNamed, modelNamed, readName, windowOf, withBindingBeta } from '../models/index.ts'
-import type { ObservedBinding } from '../models/index.ts'
+import { askedOf, askingForDrops, cacheNamed, modelNamed, modelPriced, PRICE_NAMES, pricesWith, readName, windowOf, withBindingBeta } from '../models/index.ts'
+import type { GivenPrices, ObservedBinding } from '../models/index.ts'
 import { withValue } from './headers.ts'
 import type { ModelRequest } from './request.ts'
 
 /** Overrides of the known facts about models, by name. Prices in dollars per million tokens. */
-export type ModelOverrides = Readonly<Record<string, Partial<ProjectedModel>>>
+export type ModelOverrides = Readonly<Record<string, Partial<ProjectedModel> & GivenPrices>>
 
 /** Pi's names for the formats, by which unknown models are judged. */
 const APIS = { messages: 'anthropic-messages', responses: 'openai-responses', chat: 'openai-completions', gemini: 'google-generative-ai' } as const
 
+/** The prices that the user gave for a model; undefined if they gave none. */
+export function givenPrices(model: string, overrides: ModelOverrides = {}): GivenPrices | undefined {
+  const told: GivenPrices = Object.hasOwn(overrides, model) ? (overrides[model] ?? {}) : {}
+  const prices = PRICE_NAMES.filter((name) => told[name] !== undefined).map((name) => [name, told[name]])
+  if (prices.length === 0 && told.tiers === undefined) return undefined
+  return { ...(Object.fromEntries(prices) as GivenPrices), ...(told.tiers !== undefined && { tiers: told.tiers }) }
+}
+
 /** Returns what is known about the model of a request. `seen` corrects what a provider does with reasoning. */
 export function modelOf(request: ModelRequest, overrides: ModelOverrides = {}, seen?: ObservedBinding): ProjectedModel {
   const retention = (request.lifetime ?? (asksForHour(request) ? '1h' : '5m')) === '1h' ? 'long' : 'short'
-  const named = modelNamed(request.model, { contextWindow: windowOf(readName(request.model)), retention, api: APIS[request.api] })
+  const prices = pricesWith(request.model, givenPrices(request.model, overrides))
+  const named = modelPriced(request.model, prices, { contextWindow: windowOf(readName(request.model)), retention, api: APIS[request.api] })
   const asked = askedOf(request.body) ?? (named.binding === 'refuses' && mayAsk(request) ? 'drops' : named.binding)
   // A gateway may serve other models in Anthropic's format; their cache is taken for Anthropic's.
   const lookback = request.api === 'messages' && named.lookbackBlocks === undefined ? { lookbackBlocks: cacheNamed('anthropic').lookback ?? 0 } : {}
   const told = Object.hasOwn(overrides, request.model) ? overrides[request.model] : undefined
+  const { input: _input, output: _output, cacheRead: _read, cacheWrite: _write, tiers: _tiers, ...facts } = told ?? {}
   // A provider that has refused knows best.
   const binding = seen?.binding(request.model, asked, told?.binding) ?? told?.binding ?? asked
-  return { ...named, ...lookback, ...told, binding }
+  return { ...named, ...lookback, ...facts, binding }
 }
 
 /**

@@ -1,16 +1,15 @@
 /** Savings, in money where prices are known and in fresh input tokens where not. */
 import { accountText, dollars, savingText, tokens } from '../ui/index.ts'
 import type { Savings } from '../ui/index.ts'
-import { factorAt, modelNamed, pricesOf, ratesAt, readName, UNKNOWN_PRICES, writeCost } from '../models/index.ts'
+import { ratesAt, UNKNOWN_PRICES, USUAL_OUTPUT, writeCost } from '../models/index.ts'
+import type { CataloguePrices } from '../models/index.ts'
 import type { Usage } from './answer.ts'
 
-/** The cost of one call without its output, in dollars; for a model without known prices in millions of fresh input tokens. */
-export function inputCost(usage: Usage, model: string): number {
-  const { input, cacheRead, cacheWrite } = usage
-  const known = modelNamed(model)
-  const prices = known.input > 0 ? known : UNKNOWN_PRICES
-  const cost = input * prices.input + cacheRead * prices.cacheRead + writeCost(prices, usage)
-  return (cost * factorAt(known.tiers, input + cacheRead + cacheWrite)) / 1_000_000
+/** The cost of one call without its output, in dollars; without known prices in millions of fresh input tokens. */
+export function inputCost(usage: Usage, prices: CataloguePrices | undefined): number {
+  const { input, cacheRead } = usage
+  const rates = ratesFor(usage, prices)
+  return (input * rates.input + cacheRead * rates.cacheRead + writeCost(rates, usage)) / 1_000_000
 }
 
 /** The cost of calls as billed, and as it would have been without us. */
@@ -23,26 +22,26 @@ interface Costs {
  * Returns what `billed` would have cost without us, as `plain`: the same without the output, and what the output would have
  * cost more above a step in the price.
  */
-export function plainCost(plain: Usage, billed: Usage, model: string): number {
-  const prices = pricesOf(readName(model))
-  const outputPrice = ({ input, cacheRead, cacheWrite }: Usage): number => (prices === undefined ? 0 : ratesAt(prices, input + cacheRead + cacheWrite).output)
-  return inputCost(plain, model) + (billed.output * (outputPrice(plain) - outputPrice(billed))) / 1_000_000
+export function plainCost(plain: Usage, billed: Usage, prices: CataloguePrices | undefined): number {
+  return inputCost(plain, prices) + (billed.output * (ratesFor(plain, prices).output - ratesFor(billed, prices).output)) / 1_000_000
 }
 
 /** The cost of a call's answer, in the unit of {@link inputCost}. */
-export function answerCost(usage: Usage, model: string): number {
-  const prices = pricesOf(readName(model))
-  const output = prices === undefined ? OUTPUT : ratesAt(prices, usage.input + usage.cacheRead + usage.cacheWrite).output
-  return (usage.output * output) / 1_000_000
+export function answerCost(usage: Usage, prices: CataloguePrices | undefined): number {
+  return (usage.output * ratesFor(usage, prices).output) / 1_000_000
 }
 
 /** The cost of a request for a summary, with its answer. */
-export function summaryCost(usage: Usage, model: string): number {
-  return inputCost(usage, model) + answerCost(usage, model)
+export function summaryCost(usage: Usage, prices: CataloguePrices | undefined): number {
+  return inputCost(usage, prices) + answerCost(usage, prices)
 }
 
-/** The price of an answer's token in fresh input tokens, where prices are unknown. */
-const OUTPUT = 5
+function ratesFor({ input, cacheRead, cacheWrite }: Usage, prices: CataloguePrices = UNKNOWN): Omit<CataloguePrices, 'tiers'> {
+  return ratesAt(prices, input + cacheRead + cacheWrite)
+}
+
+/** Prices in fresh input tokens, where those of the model are unknown. */
+const UNKNOWN: CataloguePrices = { ...UNKNOWN_PRICES, output: USUAL_OUTPUT }
 
 /** The costs of sessions with us and without, each in dollars or, without known prices, in millions of fresh input tokens. */
 export function accountOf(sessions: readonly { cost: Costs; answers: number }[]): Savings {

@@ -11,11 +11,27 @@ export { ConversationLifetimes, isAnthropicApi, LIFETIME_MS, LIFETIME_OPTIONS, L
 export type { Asked, CacheLifetime, Choice, Chosen, LifetimeMoment, LifetimeOption, Written } from './lifetime.ts'
 export { addLoss, noLoss } from './losses.ts'
 export type { LossSum } from './losses.ts'
-export { modelNamed } from './model.ts'
+export { modelNamed, modelPriced } from './model.ts'
 export type { NamedModel, NamedModelOptions } from './model.ts'
 export { readName } from './name.ts'
-export { callCost, factorAt, factorsOf, HOUR_WRITE, LONG_WINDOW, pricesOf, ratesAt, UNKNOWN_PRICES, USUAL_WINDOW, windowOf, writeCost } from './prices.ts'
-export type { CallTokens, CataloguePrices, PriceFactor } from './prices.ts'
+export {
+  callCost,
+  factorAt,
+  factorsOf,
+  HOUR_WRITE,
+  isGivenPrices,
+  LONG_WINDOW,
+  PRICE_NAMES,
+  pricesOf,
+  pricesWith,
+  ratesAt,
+  UNKNOWN_PRICES,
+  USUAL_OUTPUT,
+  USUAL_WINDOW,
+  windowOf,
+  writeCost,
+} from './prices.ts'
+export type { CallTokens, CataloguePrices, GivenPrices, PriceFactor } from './prices.ts'
 export { isSame, originsOf, replacedSentences } from './replaced.ts'
 export type { EditOrigin, ReplacedMessage } from './replaced.ts'
 export { appendsTools, BINDINGS, cacheNamed, rulesOf } from './rules.ts'

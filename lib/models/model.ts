@@ -1,6 +1,6 @@
 /** A model as the projection takes it, from its name. */
 import { factorsOf } from './prices.ts'
-import type { PriceFactor } from './prices.ts'
+import type { CataloguePrices, PriceFactor } from './prices.ts'
 import { rulesOf } from './rules.ts'
 import type { Binding, Route } from './rules.ts'
 
@@ -42,12 +42,17 @@ export interface NamedModelOptions extends Route {
  * unknown.
  */
 export function modelNamed(name: string, options: NamedModelOptions = {}): NamedModel {
+  return modelPriced(name, rulesOf(name).prices, options)
+}
+
+/** The same with other prices; undefined: they are not known. */
+export function modelPriced(name: string, prices: CataloguePrices | undefined, options: NamedModelOptions = {}): NamedModel {
   const { contextWindow = 0, binding, retention = 'short', ...route } = options
   const rules = rulesOf(name, route)
   const { kind, lookback, lifetimeMs, long } = rules.cache
   const isLong = retention === 'long' && long !== undefined
-  const { input = 0, cacheRead = 0, cacheWrite = 0 } = rules.prices ?? {}
-  const tiers = rules.prices === undefined ? [] : factorsOf(rules.prices)
+  const { input = 0, cacheRead = 0, cacheWrite = 0 } = prices ?? {}
+  const tiers = prices === undefined ? [] : factorsOf(prices)
   return {
     name,
     contextWindow,

@@ -1,4 +1,5 @@
 /** The prices of tokens, by the model's name: dollars per million, as the vendors and Pi's catalogues list them. */
+import { readName } from './name.ts'
 import type { ModelName } from './name.ts'
 import { TABLE } from './table.ts'
 import type { ModelRow } from './table-types.ts'
@@ -37,6 +38,14 @@ export interface CallTokens {
 /** The cost of a token that is written to be kept for an hour, in fresh input tokens: Anthropic's. */
 export const HOUR_WRITE = TABLE.caches['anthropic']?.long?.write ?? 1
 
+/** The names of the prices. */
+export const PRICE_NAMES = ['input', 'output', 'cacheRead', 'cacheWrite'] as const
+
+type PriceName = (typeof PRICE_NAMES)[number]
+
+/** The price of an answer's token where it is not known, in fresh input tokens. */
+export const USUAL_OUTPUT = 5
+
 /** The prices of a model that no row knows, in fresh input tokens. */
 export const UNKNOWN_PRICES = { input: 1, cacheRead: TABLE.unknown.read, cacheWrite: TABLE.unknown.write } as const
 
@@ -61,6 +70,55 @@ export function pricesOf(name: ModelName): CataloguePrices | undefined {
   const [inputTokensAbove = 0, factor = 1, outputFactor = 1] = TABLE.steps[row.step] ?? []
   const above = { input: factor * input, output: outputFactor * output, cacheRead: factor * cacheRead, cacheWrite: factor * cacheWrite }
   return { ...prices, tiers: [{ inputTokensAbove, ...above }] }
+}
+
+/** The prices of a model as its user gives them, in dollars per million tokens; 0 counts as not given. */
+export interface GivenPrices {
+  input?: number
+  output?: number
+  cacheRead?: number
+  cacheWrite?: number
+  tiers?: readonly PriceFactor[]
+}
+
+/** True for prices that can be counted with: amounts of 0 or more, and steps. */
+export function isGivenPrices(value: unknown): value is GivenPrices {
+  if (typeof value !== 'object' || value === null) return false
+  const { tiers = [], ...prices } = value as Record<string, unknown>
+  const isAmount = (amount: unknown): boolean => typeof amount === 'number' && amount >= 0 && amount < Infinity
+  const isStep = (step: Record<string, unknown> | null): boolean => isAmount(step?.['inputTokensAbove']) && isAmount(step?.['factor'])
+  return PRICE_NAMES.every((name) => prices[name] === undefined || isAmount(prices[name])) && Array.isArray(tiers) && tiers.every(isStep)
+}
+
+/**
+ * The prices of a model by name, with those that its user gave in place of the known ones; undefined if neither says what input
+ * costs. For a model that no row knows, the others follow from that of input, by the usual ratios.
+ */
+export function pricesWith(model: string, given: GivenPrices = {}): CataloguePrices | undefined {
+  const known = pricesOf(readName(model))
+  if (!PRICE_NAMES.some((name) => given[name] !== undefined) && given.tiers === undefined) return known
+  const input = given.input ?? known?.input ?? 0
+  if (!(input > 0)) return undefined
+  const price = (name: PriceName, usual: number): number => given[name] || known?.[name] || usual * input
+  const prices = {
+    input,
+    output: price('output', USUAL_OUTPUT),
+    cacheRead: price('cacheRead', UNKNOWN_PRICES.cacheRead),
+    cacheWrite: given.cacheWrite === 0 ? input : price('cacheWrite', UNKNOWN_PRICES.cacheWrite),
+  }
+  const ratesBy = (factor: (name: PriceName) => number): Omit<CataloguePrices, 'tiers'> => ({
+    input: prices.input * factor('input'),
+    output: prices.output * factor('output'),
+    cacheRead: prices.cacheRead * factor('cacheRead'),
+    cacheWrite: prices.cacheWrite * factor('cacheWrite'),
+  })
+  const own = given.tiers?.map(({ inputTokensAbove, factor }) => ({ inputTokensAbove, ...ratesBy(() => factor) }))
+  const steps = known?.tiers?.map((tier) => ({
+    inputTokensAbove: tier.inputTokensAbove,
+    ...ratesBy((name) => (known[name] > 0 ? tier[name] / known[name] : 1)),
+  }))
+  const tiers = own ?? steps ?? []
+  return { ...prices, ...(tiers.length > 0 && { tiers }) }
 }
 
 /** The context window of a model in tokens; 0 if it is not known. */

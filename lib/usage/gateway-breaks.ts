@@ -1,6 +1,6 @@
 /** The breaks of the cache in sessions through a gateway, as the gateway noted them. */
 import type { BilledCall } from '../gateway/index.ts'
-import { pricesOf, ratesAt, readName } from '../models/index.ts'
+import { pricesWith, ratesAt } from '../models/index.ts'
 import { BREAK_CAUSES } from './breaks.ts'
 import type { CacheBreak, CacheHistory } from './breaks.ts'
 import { gatewayCalls } from './gateway.ts'
@@ -36,8 +36,8 @@ function historyOf(calls: readonly BilledCall[]): CacheHistory {
 }
 
 /** Dollars for writing tokens again instead of reading them; undefined for a model without known prices, and on a plan at a flat rate. */
-function priceOf({ model, billed, isPlan }: BilledCall, tokens: number): number | undefined {
-  const prices = pricesOf(readName(model))
+function priceOf({ model, billed, prices: given, isPlan }: BilledCall, tokens: number): number | undefined {
+  const prices = pricesWith(model, given)
   if (prices === undefined || billed === undefined || isPlan === true) return undefined
   const { input, cacheRead, cacheWrite } = ratesAt(prices, billed.input + billed.cacheRead + billed.cacheWrite)
   return (tokens * ((billed.cacheWrite > 0 ? cacheWrite : input) - cacheRead)) / 1_000_000

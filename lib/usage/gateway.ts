@@ -2,7 +2,7 @@
 import type { BilledCall, GatewayBreak, Usage } from '../gateway/index.ts'
 import { inputCost, plainCost, summaryCost } from '../gateway/index.ts'
 import { isFields, isThere } from '../core/index.ts'
-import { callCost, pricesOf, readName } from '../models/index.ts'
+import { callCost, isGivenPrices, pricesWith } from '../models/index.ts'
 import { jsonLines } from '../recordings/index.ts'
 import type { Charge } from './charges.ts'
 
@@ -17,7 +17,7 @@ export async function* gatewayCalls(path: string): AsyncGenerator<BilledCall> {
   for await (const { value } of jsonLines(path)) if (isBilled(value)) yield withBreak(value)
 }
 
-function chargeOf({ at, session, folder, model, billed, plain, summary, isHeldOut, isPlan, lifetime }: BilledCall): Charge {
+function chargeOf({ at, session, folder, model, billed, plain, summary, prices: given, isHeldOut, isPlan, lifetime }: BilledCall): Charge {
   const call = { at, session, folder, model, calls: 1, isHeldOut, isManaged: !isHeldOut }
   if (billed === undefined || plain === undefined)
     return {
@@ -28,9 +28,9 @@ function chargeOf({ at, session, folder, model, billed, plain, summary, isHeldOu
       saved: 0,
       savedTokens: 0,
     }
-  const prices = pricesOf(readName(model))
+  const prices = pricesWith(model, given)
   const unit = (prices?.input ?? 1) / 1_000_000
-  const saved = isHeldOut ? 0 : plainCost(plain, billed, model) + (isUsage(summary) ? summaryCost(summary as Usage, model) : 0) - inputCost(billed, model)
+  const saved = isHeldOut ? 0 : plainCost(plain, billed, prices) + (isUsage(summary) ? summaryCost(summary as Usage, prices) : 0) - inputCost(billed, prices)
   const cost = prices === undefined ? undefined : callCost(prices, billed)
   return {
     ...call,
@@ -61,8 +61,13 @@ function isBilled(value: unknown): value is BilledCall {
 }
 
 /** A call without what can't be read of its additions. */
-function withBreak({ broken, lifetime, ...call }: BilledCall): BilledCall {
-  return { ...call, ...(isBreak(broken) && { broken: broken as GatewayBreak }), ...(isChoice(lifetime) && { lifetime }) }
+function withBreak({ broken, lifetime, prices, ...call }: BilledCall): BilledCall {
+  return {
+    ...call,
+    ...(isGivenPrices(prices) && { prices }),
+    ...(isBreak(broken) && { broken: broken as GatewayBreak }),
+    ...(isChoice(lifetime) && { lifetime }),
+  }
 }
 
 function isChoice(value: unknown): value is NonNullable<BilledCall['lifetime']> {

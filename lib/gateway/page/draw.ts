@@ -5,11 +5,11 @@ import { changeRows, changesText } from './changes.ts'
 import { hostTitle } from '../../core/index.ts'
 import type { HostName } from '../../core/index.ts'
 import type { RollReceipt } from '../../../index.js'
-import { CALL_KINDS, modelNamed, PAUSES } from '../../models/index.ts'
+import { CALL_KINDS, PAUSES } from '../../models/index.ts'
 import type { Savings } from '../../ui/index.ts'
 import type { Usage } from '../answer.ts'
 import type { Call, SessionSums } from '../ledger.ts'
-import { accountLine, accountShown, answerCost, inputCost, savedShare } from '../saving.ts'
+import { accountLine, accountShown, savedShare } from '../saving.ts'
 import type { Look, ShownOutput } from './look.ts'
 
 /** The regions and lists that are shown at a time. */
@@ -210,7 +210,7 @@ function outputRow({ object, id, tool, name, form, tokens: now, whole, isPinned,
   return `<td class="what"><button type="button" class="open" tabindex="-1" data-act="open" data-id="${escape(object)}">${escape(name)}</button><small>${escape(tool)} id=${id}</small></td><td class="state ${form}">${escape(state)}</td><td class="n">${size}</td><td class="acts">${actions.join('')}</td>`
 }
 
-function callRow({ number, at, status, isAborted, isEdited, isAside, headMs, billed, plain, roll, broken, model }: Call, isPlan: boolean): string {
+function callRow({ number, at, status, isAborted, isEdited, isAside, headMs, billed, plain, cost, isPriced, roll, broken }: Call, isPlan: boolean): string {
   const said = isAborted ? 'aborted' : status === 200 ? '' : status === 0 ? 'no answer' : String(status)
   const marks = [
     said,
@@ -221,8 +221,8 @@ function callRow({ number, at, status, isAborted, isEdited, isAside, headMs, bil
   ].filter((word) => word !== '')
   const size = (usage: Usage | undefined): string => (usage === undefined ? '–' : tokens(promptOf(usage)))
   const read = billed === undefined ? '–' : prose(percent(billed.cacheRead / Math.max(1, promptOf(billed))))
-  const cost = billed === undefined || isPlan ? '–' : money(inputCost(billed, model) + answerCost(billed, model), modelNamed(model).input > 0, 3)
-  return `<td class="n">${number}</td><td>${clock(at)}</td><td class="n">${size(billed)}</td><td class="n">${size(plain)}</td><td class="n wide">${read}</td><td class="n">${cost}</td><td class="n wide">${Math.round(headMs)} ms</td><td>${escape(marks.join(', '))}</td>`
+  const paid = billed === undefined || isPlan ? '–' : money(cost, isPriced, 3)
+  return `<td class="n">${number}</td><td>${clock(at)}</td><td class="n">${size(billed)}</td><td class="n">${size(plain)}</td><td class="n wide">${read}</td><td class="n">${paid}</td><td class="n wide">${Math.round(headMs)} ms</td><td>${escape(marks.join(', '))}</td>`
 }
 
 function promptOf(usage: Usage | undefined): number {
