@@ -2,7 +2,7 @@
 //!
 //! - [`Dialect`]: the names that an agent has for its tools and their arguments. [`AgentCall::of`] recognizes a call under them.
 //! - [`observe`]: the files that a call touched; [`shown_by_shell`]: the lines that a shell command shows; [`FilePatch`]: the files
-//!   that a patch changes; [`changes_of`]: what a call is about to replace in them.
+//!   that a patch changes; [`changes_of`]: what a call is about to replace in them; [`has_effect`]: whether a call changes anything.
 //! - [`shown_lines`] and [`wrapped_lines`]: the lines of a file in an output that numbers or frames them; [`Placeholder`]: a text
 //!   in place of an output.
 //! - [`outcome`]: what an output came to, in a few words; [`excerpt`]: its beginning, its end and its failures.
@@ -39,7 +39,7 @@ pub use dialect::{ArgumentNames, DIALECTS, Dialect, Tool, ToolKind};
 pub use excerpt::{Excerpt, Gate, Part, TextPart, excerpt, is_excerpt_of, part};
 pub use numbered::{output_alone, shown_lines, without_line_numbers};
 pub use observe::{
-    Candidate, Certainty, MAX_FROM_BASH, MAX_LISTED, Shown, TouchedFiles, observe, shown_by_shell,
+    Candidate, Certainty, MAX_FROM_BASH, MAX_LISTED, Shown, TouchedFiles, has_effect, observe, shown_by_shell,
 };
 pub use outcome::{LONGEST_OUTCOME, is_outcome, is_said_by, outcome, subject, unquoted};
 pub use patch::{FilePatch, Hunk, PatchKind, PatchedFile};

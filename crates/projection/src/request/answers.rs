@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use context_lines::marker::{self, Collapsed};
 use context_model::id::ObjectId;
 use context_model::tokens;
-use context_tools::{Gate, excerpt};
+use context_tools::{Gate, excerpt, has_effect};
 use serde_json::{Map, Value};
 
 use super::messages::{block_units, blocks_of, message_units, text_of, whole_text};
@@ -60,6 +60,7 @@ impl Request {
                         position: arguments.calls.len(),
                         tool: tool.to_owned(),
                         gist: prose::gist(&args, cwd),
+                        has_effect: has_effect(tool, &args),
                         args,
                         collapsed,
                         ..AnswerCall::default()

@@ -13,6 +13,10 @@ use super::segment::{Form, Line, SegmentKind};
 use super::segments::Segments;
 use crate::Objects;
 
+/// The line of a text of an answer from this length on, in UTF-16 units, stays: it is a plan or a finding, and the line is all that still
+/// names it.
+const LONG: usize = 2_000;
+
 impl Segments {
     /// True if an answer with calls directly follows another one: all results of both are there, and nothing else lies
     /// between them.
@@ -36,16 +40,16 @@ impl Segments {
             let step = &self.steps[*number];
             for place in &step.answer {
                 if let SegmentKind::Prose(prose) = &self.segments[*place].kind {
-                    lines.extend(prose.line.clone().map(|text| Line { text, stays: false, of: *number }));
+                    let stays = prose.chars >= LONG;
+                    lines.extend(prose.line.clone().map(|text| Line { text, stays, of: *number }));
                 }
             }
             for call in self.calls_of(*number) {
                 let Some(object) = &call.object else { continue };
-                let stays = matches!(call.tool.to_ascii_lowercase().as_str(), "edit" | "write");
                 let (gist, outcome) = (subject(&call.gist), objects.outcome(object));
                 let (has_failed, handle) = (objects.has_failed(object), objects.handle(object));
                 let text = call_line(&call.tool, &gist, has_failed, outcome, &handle);
-                lines.push(Line { text, stays, of: *number });
+                lines.push(Line { text, stays: call.has_effect, of: *number });
             }
         }
         for number in call_digest {

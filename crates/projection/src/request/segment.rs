@@ -191,6 +191,8 @@ pub(crate) struct AnswerCall {
     pub tool: String,
     /// The end of its path, or the beginning of its command, on one line: its part of a line.
     pub gist: String,
+    /// It is known to have changed something.
+    pub has_effect: bool,
     /// As the model gave them. Empty once its result is known.
     pub args: Map<String, Value>,
     /// Its object, once its result is known.

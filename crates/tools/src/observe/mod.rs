@@ -5,6 +5,7 @@
 //! the model has clearly seen. The number of candidates is limited for any input.
 
 mod bash;
+mod effect;
 mod looks;
 mod output;
 mod shell;
@@ -13,6 +14,7 @@ mod shown;
 use std::collections::HashMap;
 
 pub(crate) use bash::programs;
+pub use effect::has_effect;
 pub(crate) use looks::looks_like_file;
 pub(crate) use output::{entries, match_path};
 use serde_json::{Map, Value};
