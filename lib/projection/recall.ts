@@ -60,8 +60,8 @@ export async function recallTexts(manager: ContextManager, input: RecallInput, h
 const TAKES_NOTHING: ReadonlySet<unknown> = new Set(['STORE_FULL', 'STORE_UNAVAILABLE', 'CONFLICT'])
 
 /**
- * Activates an object, and returns its text. If the store can't take the note of that, the model gets the text all the same: the newest
- * version, which needs no note. Rejects with the store's error if that can't be read either.
+ * Activates an object, and returns its text. If the store can't record that, the model still gets the text: that of the newest
+ * version, which is only read. Rejects with the store's error if that can't be read either.
  */
 export async function broughtBack(manager: ContextManager, id: string, part?: Part): Promise<SetChange> {
   try {
@@ -73,7 +73,7 @@ export async function broughtBack(manager: ContextManager, id: string, part?: Pa
     if (name === undefined || newest === undefined) throw error
     const change = await manager.activate(`${name}@${newest.txId}`, part)
     const args: unknown = newest.document['args']
-    // Which arguments have collapsed is known only to a session that could be asked; too many do no harm.
+    // Only the session knows which arguments have collapsed, and it could not be asked; too many do no harm.
     return part === undefined && newest.document.type === 'toolcall' && isFields(args) && Object.keys(args).length > 0 ? { ...change, arguments: args } : change
   }
 }

@@ -3,7 +3,7 @@ import { closeSync, lstatSync, openSync, readSync } from 'node:fs'
 import { PrivateFile, whileUnfinished } from '../core/index.ts'
 import { reasonOf, UsageError } from './terminal.ts'
 
-/** What a command writes, by the words of a refusal, and how each of these files begins. */
+/** The files that commands write, in the words of a refusal, and how each of them begins. */
 const KINDS = {
   'a page': /^<!doctype html>/i,
   'an export': /^\{"format":"pi-context-manager\/history"/,

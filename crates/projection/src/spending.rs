@@ -1,5 +1,5 @@
-//! What a session's requests have cost, what its rolls have cost and saved, and so what the next roll may cost. Recorded with each change,
-//! for later processes.
+//! The costs of a session's requests, the costs and savings of its rolls, and so the most that the next roll may cost. Recorded with each
+//! change, for later processes.
 
 use context_model::chat::Spending;
 
@@ -14,7 +14,7 @@ impl Ledger {
         self.unspent += roll.most;
     }
 
-    /// What the conversation has cost, for its record, if a change from a place on has just been decided that costs this much and
+    /// The costs of the conversation, for its record, if a change from a place on has just been decided that costs this much and
     /// removes this many tokens. `answers` is the number of its answers so far.
     pub fn spending(&self, answers: u64, place: usize, cost: f64, removed: i64) -> Spending {
         let behind = self.charged.len() - self.charged.partition_point(|call| call.end <= place);

@@ -39,8 +39,8 @@ pub struct RollEntry {
     pub spending: Option<Spending>,
 }
 
-/// What a conversation has cost up to a change of its request, and what the provider can still have cached, by which a later process
-/// prices and limits rolls (docs/economics.md). In estimated tokens; costs at the price of fresh input.
+/// The costs of a conversation up to a change of its request, and the answers whose requests the provider can still have cached. A later
+/// process prices and limits rolls by them (docs/economics.md). In estimated tokens; costs at the price of fresh input.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spending {
     /// The conversation's answers by then.

@@ -263,7 +263,7 @@ fn later_process_continues_where_this_one_was(#[case] binding: Binding, #[case] 
     assert!(entries.iter().all(|entry| entry.bound == binding.is_strict()));
 }
 
-/// The newest message of a user can't leave, so it pays nothing before the next one comes, whoever counts.
+/// The newest message of a user can't leave, so it pays nothing before the next one comes, in any process.
 #[test]
 fn newest_message_pays_from_the_next_one_on_in_a_later_process_too() {
     let mut talk = Talk::new(Binding::None, Stays { weight: Some(0.3), ..Stays::default() });
