@@ -37,6 +37,11 @@ test('every mistake has its sentence', async () => {
     [['inspect', '--store', store, 'first', 'second'], 2, 'inspect takes one session; 2 were given'],
     [['sessions', 'extra'], 2, `sessions takes options only, not 'extra'; "pi-context-manager sessions --help" explains the command`],
     [['limits', '--older-than'], 2, '--older-than needs a value; "pi-context-manager limits --help" explains the command'],
+    [
+      ['prune', '--older-than', '-5d'],
+      2,
+      '--older-than needs a value; one that begins with "-" is written as --older-than=VALUE; "pi-context-manager prune --help" explains the command',
+    ],
     [['sessions', '--store', nowhere], 2, `there is no store at ${nowhere}; check the path`],
     [['sessions', '--store', join(junk, 'x')], 2, `there is no store at ${join(junk, 'x')}; check the path`],
     [['sessions', '--store', circle], 2, `${circle} can't be opened: too many symbolic links encountered`],
@@ -50,7 +55,7 @@ test('every mistake has its sentence', async () => {
     ]),
     [['forget', '--store', store, '--id', 'af3'], 2, 'af3 is too short for a name; give at least four of its digits'],
     [['show', '--store', store, ''], 2, 'show needs one ID or path; an empty one was given'],
-    [['forget', '--store', store, '--id', ''], 1, `${store} has no object , nor a file ${process.cwd()}; "search" shows IDs and paths`],
+    [['forget', '--store', store, '--id', ''], 2, 'name an object by its ID or path; an empty name was given'],
     [['why', folder], 2, `${folder} is a folder; name one session file in it`],
     // The same for all who read it, whatever rights they have.
     ...(process.platform === 'linux' ? [[['why', '/proc/self/mem'], 2, "/proc/self/mem can't be read: i/o error"] as (typeof cases)[number]] : []),

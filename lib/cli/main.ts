@@ -50,6 +50,8 @@ function misused(error: Error, name: string, { options }: Command): UsageError |
     return new UsageError(`${name} takes options only, not ${/'(.*?)'/s.exec(error.message)?.[0] ?? 'a name'}; ${help}`)
   const valueless = /^Option '(?:-\w, )?(--[\w-]+) <value>' argument missing/.exec(error.message)?.[1]
   if (valueless !== undefined) return new UsageError(`${valueless} needs a value; ${help}`)
+  const dashed = /^Option '(?:-\w, )?(--[\w-]+)(?: <value>)?' argument is ambiguous/.exec(error.message)?.[1]
+  if (dashed !== undefined) return new UsageError(`${dashed} needs a value; one that begins with "-" is written as ${dashed}=VALUE; ${help}`)
   const unknown = code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION' ? /'(-{1,2}[^' ]+)/.exec(error.message)?.[1] : undefined
   if (unknown === undefined) return new UsageError(`${error.message.replaceAll('\n', ' ')}; ${help}`)
   const meant = (MEANT[unknown] ?? []).find((option) => Object.hasOwn(options, option))

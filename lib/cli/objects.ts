@@ -9,6 +9,7 @@ import { NotFound, shortName, UsageError } from '../ui/index.ts'
 
 /** The object with an ID, the beginning of an ID, a short name or a file's path. Throws {@link NotFound}, {@link UsageError}. */
 export async function objectOf({ options, name: store }: NamedStore, name: string): Promise<string> {
+  if (name === '') throw new UsageError('name an object by its ID or path; an empty name was given')
   const found = await named(options, name)
   const [id] = found
   if (id === undefined && /^[0-9a-f]{1,3}$/i.test(name)) throw new UsageError(`${name} is too short for a name; give at least four of its digits`)
