@@ -15,7 +15,7 @@ import { folder } from '../core/setup.ts'
 import { cli } from '../replay/support.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
-import { ask, AnthropicLoop, gatewayTo, JSON_TYPE, long, startProcess } from './support.ts'
+import { ask, AnthropicLoop, billedIn, gatewayTo, JSON_TYPE, long, startProcess, upstream } from './support.ts'
 import { AGENTS } from './wire-agents.ts'
 import { WIRES } from './wires.ts'
 
@@ -82,6 +82,43 @@ test('held-out sessions are compared with the others, on their bills, with an in
   expect((await cli(['usage', '--store', store], env)).stdout).toMatch(
     /left plain +\$.* a call, 3 sessions\n.*\nA call cost \d+ % of a plain one \(95 % interval: \d+ % to \d+ %\)/,
   )
+})
+
+test('figures that can not be true are told and count as 0, and an answer without figures has no bill', async () => {
+  const sound = { input_tokens: 10, output_tokens: 5 }
+  const figures: unknown[] = [
+    { input_tokens: -5, output_tokens: 3 },
+    { input_tokens: '12', output_tokens: 'x' },
+    { input_tokens: 1e30, output_tokens: 1e30 },
+    ...[sound, sound],
+    ...[{}, null, { input_tokens: null }, 'none'],
+  ]
+  let asked = 0
+  const server = await upstream((_, response) => {
+    const usage = figures[asked]
+    asked += 1
+    response
+      .writeHead(200, JSON_TYPE)
+      .end(JSON.stringify({ id: `m${asked}`, type: 'message', role: 'assistant', content: [{ type: 'text', text: 'x' }], stop_reason: 'end_turn', usage }))
+  })
+  const path = folder()
+  const store = join(path, 'context.db')
+  const billsPath = billsFile({ kind: 'sqlite', path: store })
+  const { gateway, warnings } = await gatewayTo(server.url, { store: { kind: 'sqlite', path: store }, billsPath, cwd: path })
+  const loop = new AnthropicLoop(gateway)
+  for (const at of figures.keys()) await loop.prompt(`prompt ${at}`)
+  await gateway.close()
+  expect(warnings.filter((one) => one.includes('token counts'))).toHaveLength(1)
+  const [sums] = gateway.ledger.sessions
+  expect([sums!.billed, sums!.plain]).toEqual(Array.from({ length: 2 }, () => ({ input: 20, cacheRead: 0, cacheWrite: 0, output: 13 })))
+  // Bills of an older gateway.
+  const old = { input: 1e30, cacheRead: 0, cacheWrite: 0, output: 7 }
+  appendFileSync(billsPath, `${JSON.stringify({ ...billedIn(billsPath)[0], billed: old, plain: { ...old, input: 2e30 }, isDoubtful: undefined })}\n`)
+
+  const { stdout, stderr } = await cli(['usage', '--store', store, '--json'], { PI_CODING_AGENT_DIR: join(path, 'no-pi'), XDG_DATA_HOME: path })
+  expect(stderr).toBe('')
+  const { total } = JSON.parse(stdout) as { total: Record<string, unknown> }
+  expect(total).toMatchObject({ calls: 10, unbilledCalls: 4, doubtfulCalls: 4, saved: 0, tokens: { input: 20, cacheRead: 0, cacheWrite: 0, output: 20 } })
 })
 
 test('credentials reach the provider and stand in no file', async () => {

@@ -49,6 +49,91 @@ test.each([
   expect(read('chat', events(answer)).usage).toBeUndefined()
 })
 
+/** Figures of an answer: the whole prompt, its cached part, and the output. */
+type Figures = [prompt: unknown, cached: unknown, output: unknown]
+
+/** Answers of each format with given figures, whole and in events. Anthropic does not count what was cached in the prompt. */
+const FORMATS: [name: string, api: Api, isWhole: boolean, answer: (figures: Figures) => string][] = (
+  [
+    [
+      'Messages',
+      'messages',
+      false,
+      ([input_tokens, cache_read_input_tokens, output_tokens]) => ({ usage: { input_tokens, cache_read_input_tokens, output_tokens } }),
+    ],
+    [
+      'Responses',
+      'responses',
+      true,
+      ([input_tokens, cached_tokens, output_tokens]) => ({ response: { usage: { input_tokens, input_tokens_details: { cached_tokens }, output_tokens } } }),
+    ],
+    [
+      'Chat Completions',
+      'chat',
+      true,
+      ([prompt_tokens, cached_tokens, completion_tokens]) => ({ usage: { prompt_tokens, prompt_tokens_details: { cached_tokens }, completion_tokens } }),
+    ],
+    [
+      'Gemini',
+      'gemini',
+      true,
+      ([promptTokenCount, cachedContentTokenCount, candidatesTokenCount]) => ({
+        usageMetadata: { promptTokenCount, cachedContentTokenCount, candidatesTokenCount },
+      }),
+    ],
+  ] as [string, Api, boolean, (figures: Figures) => object][]
+).flatMap(([name, api, isWhole, answer]) => [
+  [`${name}, in one body`, api, isWhole, (figures: Figures) => body(answer(figures))],
+  [
+    `${name}, in events`,
+    api,
+    isWhole,
+    (figures: Figures) =>
+      api === 'messages'
+        ? // As Anthropic sends them: all at the beginning, and the output once more at the end.
+          events({ message: answer([figures[0], figures[1], 1]) }, { type: 'message_delta', usage: { output_tokens: figures[2] } })
+        : events({ choices: [] }, answer(figures)),
+  ],
+])
+
+describe.each(FORMATS)('%s', (name, api, isWhole, answer) => {
+  test.each<[Figures, [input: number, cacheRead: number, output: number], isDoubtful: boolean]>([
+    [[1000, 400, 30], [1000, 400, 30], false],
+    [[1000, undefined, 30], [1000, 0, 30], false],
+    [[1000, null, 30], [1000, 0, 30], false],
+    [[1000, 400, 1e30], [1000, 400, 0], true],
+    [[1e30, 400, 30], [0, 400, 30], true],
+    [[-5, undefined, 3], [0, 0, 3], true],
+    [['12', undefined, 'x'], [0, 0, 0], true],
+    [[true, [], {}], [0, 0, 0], true],
+    [[1000, -1e9, 30], [1000, 0, 30], true],
+  ])('bills the figures %o as %o; doubtful: %s', (figures, [all, cached, output], isDoubtful) => {
+    const [cacheRead, input] = isWhole ? [Math.min(cached, all), all - Math.min(cached, all)] : [cached, all]
+    const { usage, isDoubtful: found = false } = read(api, answer(figures))
+    expect([usage, found]).toEqual([{ input, cacheRead, cacheWrite: 0, output }, isDoubtful])
+  })
+
+  test.each<Figures>([
+    [undefined, undefined, undefined],
+    [null, null, null],
+  ])('names no figures with %s: no bill', (...figures) => {
+    // The beginning of Anthropic's stream has one already.
+    if (name === 'Messages, in events') return
+    expect(read(api, answer(figures)).usage).toBeUndefined()
+  })
+})
+
+test('figures that contradict each other are doubtful', () => {
+  const split = { input_tokens: 10, cache_creation_input_tokens: 5, cache_creation: { ephemeral_5m_input_tokens: 100 }, output_tokens: 5 }
+  expect(read('messages', body({ usage: split }))).toMatchObject({ usage: { input: 10, cacheWrite: 5 }, isDoubtful: true })
+  expect(read('chat', body({ usage: { prompt_tokens: 4, completion_tokens: 1, cached_tokens: 9 } }))).toMatchObject({
+    usage: { input: 0, cacheRead: 4 },
+    isDoubtful: true,
+  })
+  const thoughts = { promptTokenCount: 5, candidatesTokenCount: 4, thoughtsTokenCount: -4 }
+  expect(read('gemini', body({ usageMetadata: thoughts }))).toMatchObject({ usage: { input: 5, output: 0 }, isDoubtful: true })
+})
+
 describe('a call of our tool', () => {
   const item = { type: 'function_call', id: 'fc_1', call_id: 'c1', name: 'activate', namespace: 'mcp__context', arguments: '{}' }
   const usage = { input_tokens: 9, output_tokens: 2 }

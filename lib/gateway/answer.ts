@@ -8,6 +8,8 @@ import { Gathered } from './gather.ts'
 import { Lines, LONGEST_LINE } from './lines.ts'
 import type { StreamLine } from './lines.ts'
 import type { Api } from './request.ts'
+import { countsTogether, soundUsage } from '../models/index.ts'
+import type { GivenCounts } from '../models/index.ts'
 import { isRecallCall } from './recall-tool.ts'
 
 /** The tokens that the provider has billed for a request. */
@@ -23,7 +25,10 @@ export interface Usage {
 
 /** The facts of an answer that are known at its end. */
 export interface Answered {
+  /** Undefined if it names no figures. */
   usage: Usage | undefined
+  /** A figure was missing, could not be true, or contradicted another one. */
+  isDoubtful?: true
   /** `input_transformations`, as the provider reports them. */
   transformations: readonly Fields[]
   /** IDs of calls of our tool, if the request has it. */
@@ -41,7 +46,8 @@ export class AnswerReader {
   readonly #api: Api
   /** Undefined until the first byte has told whether it is a stream or one object. */
   #lines: Lines | undefined
-  #usage: Usage | undefined
+  /** The figures as they were given; undefined before the first. */
+  #given: GivenCounts | undefined
   #transformations: Fields[] = []
   readonly #recalls = new Set<string>()
   #isRead = false
@@ -74,7 +80,13 @@ export class AnswerReader {
     this.#lines?.end()
     this.#finish()
     this.#lines = undefined
-    return { usage: this.#usage, transformations: this.#transformations, recalls: [...this.#recalls] }
+    const { isDoubtful, ...usage } = (this.#given === undefined ? undefined : soundUsage(this.#given)) ?? { isDoubtful: undefined }
+    return {
+      usage: 'input' in usage ? usage : undefined,
+      ...(isDoubtful === true && { isDoubtful }),
+      transformations: this.#transformations,
+      recalls: [...this.#recalls],
+    }
   }
 
   #event({ bytes, isWhole, beginning }: StreamLine): void {
@@ -144,38 +156,44 @@ export class AnswerReader {
 
   /** Gemini counts what was cached in the prompt, and the model's thoughts apart from the answer. Zeros come before the last figures. */
   #billGemini(given: Fields): void {
-    const count = (name: string): number => (isCount(given[name]) ? given[name] : 0)
-    const prompt = count('promptTokenCount') + count('toolUsePromptTokenCount')
-    if (prompt === 0) return
-    const cacheRead = Math.min(prompt, count('cachedContentTokenCount'))
-    this.#usage = { input: prompt - cacheRead, cacheRead, cacheWrite: 0, output: count('candidatesTokenCount') + count('thoughtsTokenCount') }
+    const input = countsTogether(given['promptTokenCount'], given['toolUsePromptTokenCount'])
+    const output = countsTogether(given['candidatesTokenCount'], given['thoughtsTokenCount'])
+    if ((input ?? 0) === 0 && ((output ?? 0) === 0 || this.#given !== undefined)) return
+    this.#given = { input, output: output ?? 0, cacheRead: given['cachedContentTokenCount'], cacheWrite: undefined, isWhole: true }
   }
 
   #bill(given: Fields): void {
-    const before = this.#usage
-    // No provider bills less than nothing; such a figure is damaged.
-    const count = (name: string, fields: Fields = given): number | undefined => (isCount(fields[name]) ? fields[name] : undefined)
-    if (this.#api === 'messages') {
-      // Later events repeat what has changed.
-      const cacheWrite = count('cache_creation_input_tokens') ?? before?.cacheWrite ?? 0
-      const split = isFields(given['cache_creation']) ? given['cache_creation'] : {}
-      const hour = Math.min(cacheWrite, count('ephemeral_1h_input_tokens', split) ?? before?.cacheWriteHour ?? 0)
-      this.#usage = {
-        input: count('input_tokens') ?? before?.input ?? 0,
-        cacheRead: count('cache_read_input_tokens') ?? before?.cacheRead ?? 0,
-        cacheWrite,
-        ...(hour > 0 && { cacheWriteHour: hour }),
-        output: count('output_tokens') ?? before?.output ?? 0,
-      }
-      return
-    }
-    const details = [given['input_tokens_details'], given['prompt_tokens_details']].find(isFields) ?? {}
-    const all = count('input_tokens') ?? count('prompt_tokens') ?? 0
-    // DeepSeek and Moonshot have other names for what was cached.
-    const cacheRead = count('cached_tokens', details) ?? count('prompt_cache_hit_tokens') ?? count('cached_tokens') ?? 0
-    const cacheWrite = count('cache_write_tokens', details) ?? 0
-    const input = Math.max(0, all - cacheRead - cacheWrite)
-    this.#usage = { input, cacheRead, cacheWrite, output: count('output_tokens') ?? count('completion_tokens') ?? 0 }
+    const counts = this.#api === 'messages' ? anthropicCounts(given) : openaiCounts(given)
+    const named = Object.entries(counts).filter(([, count]) => count !== undefined && count !== null)
+    if (named.length === 0) return
+    // Later events of Anthropic repeat what has changed; elsewhere, each has all figures.
+    this.#given =
+      this.#api === 'messages' ? { ...NO_COUNTS, ...this.#given, ...(Object.fromEntries(named) as Partial<GivenCounts>) } : { ...counts, isWhole: true }
+  }
+}
+
+const NO_COUNTS: GivenCounts = { input: undefined, output: undefined, cacheRead: undefined, cacheWrite: undefined }
+
+function anthropicCounts(given: Fields): GivenCounts {
+  const split = isFields(given['cache_creation']) ? given['cache_creation'] : {}
+  return {
+    input: given['input_tokens'],
+    output: given['output_tokens'],
+    cacheRead: given['cache_read_input_tokens'],
+    cacheWrite: given['cache_creation_input_tokens'],
+    fiveMinutes: split['ephemeral_5m_input_tokens'],
+    hour: split['ephemeral_1h_input_tokens'],
+  }
+}
+
+/** DeepSeek and Moonshot have other names for what was cached. */
+function openaiCounts(given: Fields): GivenCounts {
+  const details = [given['input_tokens_details'], given['prompt_tokens_details']].find(isFields) ?? {}
+  return {
+    input: given['input_tokens'] ?? given['prompt_tokens'],
+    output: given['output_tokens'] ?? given['completion_tokens'],
+    cacheRead: details['cached_tokens'] ?? given['prompt_cache_hit_tokens'] ?? given['cached_tokens'],
+    cacheWrite: details['cache_write_tokens'],
   }
 }
 
@@ -224,11 +242,6 @@ function objectAt(text: string, from: number): Fields | undefined {
     return eventsIn(text.slice(from + start - 1, at + 1))[0]
   }
   return undefined
-}
-
-/** True for a number of tokens. A number too large for JavaScript is damaged. */
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && value >= 0 && value < Infinity
 }
 
 /** The events of a text: it is one, or a list of them. */

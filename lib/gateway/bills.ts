@@ -25,6 +25,8 @@ export interface BilledCall {
   plain?: Usage
   /** Estimate of the request for a summary that the host itself would have made before this call; absent: none. */
   summary?: Usage
+  /** A figure of the answer was missing, could not be true, or contradicted another one. */
+  isDoubtful?: true
   /** The prices that the user gave for the model; absent: none. */
   prices?: GivenPrices
   isHeldOut: boolean

@@ -172,7 +172,9 @@ export class BillLedger {
     const { answered, status } = outcome
     if (status !== 200) state.failures += 1
     const usage = answered?.usage
-    const bill = usage === undefined ? undefined : plainBill(entry, usage, state)
+    const isDoubtful = answered?.isDoubtful === true
+    // From figures that can't be true nothing follows for the host's own request, nor for later ones.
+    const bill = usage === undefined ? undefined : isDoubtful ? { plain: usage } : plainBill(entry, usage, state)
     const plain = bill?.plain
     state.billed = sum(state.billed, usage ?? NOTHING)
     state.plain = sum(sum(state.plain, plain ?? NOTHING), bill?.summary ?? NOTHING)
@@ -185,7 +187,9 @@ export class BillLedger {
     state.isPriced &&= usage === undefined || prices !== undefined
     state.dropped += (answered?.transformations ?? []).filter(({ type }) => type === 'thinking_dropped').length
     const now =
-      usage === undefined || conversation === undefined ? undefined : { request, usage, at: state.lastAt, lifetimeMs: entry.lifetimeMs, roll: state.rolling }
+      usage === undefined || isDoubtful || conversation === undefined
+        ? undefined
+        : { request, usage, at: state.lastAt, lifetimeMs: entry.lifetimeMs, roll: state.rolling }
     const broken = now === undefined ? undefined : state.cache.note(now, isAside)
     const { isEdited } = entry
     const { isAborted, headMs } = outcome
@@ -207,7 +211,7 @@ export class BillLedger {
     })
     if (state.calls.length > MOST_CALLS) state.calls.shift()
     // A request that failed comes again, in the same form.
-    if (!isAside && usage !== undefined) state.rolling = undefined
+    if (!isAside && usage !== undefined && !isDoubtful) state.rolling = undefined
     this.#rest()
     for (const listener of this.#listeners) listener(session)
     return usage === undefined || bill === undefined ? undefined : { billed: usage, ...bill, ...(broken !== undefined && { broken }) }

@@ -132,10 +132,11 @@ export class ModelCalls {
   /** Notes an answer: what it says of the model, and what the call cost. */
   note({ request, sender, placed, bytes, plainBytes }: EditedRequest, outcome: Outcome): void {
     const { answered } = outcome
+    const isDoubtful = answered?.isDoubtful === true
     if (answered !== undefined && answered.transformations.length > 0) this.#seen.answered(request.model, answered.transformations)
     const conversation = placed?.conversation
     if (conversation !== undefined && request.canRecall) for (const callId of answered?.recalls ?? []) this.tools.note(callId, conversation)
-    const lifetime = placed?.isAside === true ? undefined : this.#lifetimes.answered(conversation, request, answered?.usage)
+    const lifetime = placed?.isAside === true ? undefined : this.#lifetimes.answered(conversation, request, isDoubtful ? undefined : answered?.usage)
     if (lifetime !== undefined) this.#onTrouble('lifetime', lifetime)
     const isHeldOut = placed === undefined
     const { contextWindow: window, cacheTtlMs: lifetimeMs = USUAL_LIFETIME_MS } = modelOf(request, this.#options.models)
@@ -155,6 +156,11 @@ export class ModelCalls {
     })
     if (outcome.unread !== undefined)
       this.#onTrouble('unread', `an answer could not be read, so what it cost is not known ("usage" counts such calls): ${outcome.unread}`)
+    if (isDoubtful)
+      this.#onTrouble(
+        'doubtful',
+        `an answer has token counts that are missing, negative, too large or contradict each other; what can't be true counts as 0 ("usage" counts such calls)`,
+      )
     // An answered request was billed, even where no figure says how much. A request that was sent and never answered may have been.
     if (usages === undefined && outcome.status !== 200 && !(outcome.status === 0 && outcome.isSent)) return
     const folder = conversation?.cwd ?? folderOf(request) ?? this.#options.cwd ?? process.cwd()
@@ -167,6 +173,7 @@ export class ModelCalls {
       model: request.model,
       ...usages,
       ...(prices !== undefined && { prices }),
+      ...(isDoubtful && { isDoubtful }),
       isHeldOut,
       ...(sender.isPlan === true && { isPlan: true }),
       ...this.#lifetimes.noted(conversation, placed?.isAside === true),

@@ -9,6 +9,8 @@ export { compactionOf, firstKept, INSTRUCTIONS, PI_COMPACTION, piCompaction, SUM
 export type { CompactionRule, PiCompaction } from './compaction.ts'
 export { ConversationLifetimes, isAnthropicApi, LIFETIME_MS, LIFETIME_OPTIONS, LIFETIME_WRITE, slackOf } from './lifetime.ts'
 export type { Asked, CacheLifetime, Choice, Chosen, LifetimeMoment, LifetimeOption, Written } from './lifetime.ts'
+export { countsTogether, soundUsage } from './counts.ts'
+export type { GivenCounts, SoundUsage } from './counts.ts'
 export { addLoss, noLoss } from './losses.ts'
 export type { LossSum } from './losses.ts'
 export { modelNamed, modelPriced } from './model.ts'

@@ -7,9 +7,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { isFields, textOf } from '../core/index.ts'
+import { countsTogether, soundUsage } from '../models/index.ts'
 import type { Fields } from '../core/index.ts'
 import { piCall } from '../tools/index.ts'
-import { soundUsage } from './counts.ts'
 import { jsonDocument, jsonLines } from './lines.ts'
 import { folderOf, Recording, Skipped } from './recording.ts'
 import type { ContentBlock, Message, Origin, Problem, RecordedEntry, RecordedUsage, Step } from './recording.ts'
@@ -272,10 +272,9 @@ function partsOf(content: unknown): Fields[] {
 /** The prompt's count includes what was cached, and the answer's does not include what the model thought. */
 function usageOf(tokens: unknown): RecordedUsage | undefined {
   if (!isFields(tokens)) return undefined
-  const sum = (one: unknown, other: unknown): unknown => (typeof other === 'number' && typeof one === 'number' ? one + other : one)
   return soundUsage({
-    input: sum(tokens['input'], tokens['tool']),
-    output: sum(tokens['output'], tokens['thoughts']),
+    input: countsTogether(tokens['input'], tokens['tool']),
+    output: countsTogether(tokens['output'], tokens['thoughts']),
     cacheRead: tokens['cached'],
     cacheWrite: undefined,
     isWhole: true,

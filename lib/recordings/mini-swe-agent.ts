@@ -4,8 +4,8 @@
  * user's message; in newer ones they are tool calls. Both are read as if Pi had held the conversation.
  */
 import { isFields, numberOf, textOf } from '../core/index.ts'
+import { soundUsage } from '../models/index.ts'
 import type { Fields } from '../core/index.ts'
-import { soundUsage } from './counts.ts'
 import { jsonDocument } from './lines.ts'
 import { folderOf, NotReplayable, Recording, Skipped } from './recording.ts'
 import type { ContentBlock, RecordedEntry, Message, Problem, RecordedUsage, Step } from './recording.ts'

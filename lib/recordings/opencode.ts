@@ -4,9 +4,9 @@
  * conversations: tools and arguments get Pi's names, and each step of a message is an answer.
  */
 import { isFields, numberOf, textOf } from '../core/index.ts'
+import { soundUsage } from '../models/index.ts'
 import type { Fields } from '../core/index.ts'
 import { piCall } from '../tools/index.ts'
-import { soundUsage } from './counts.ts'
 import { jsonDocument } from './lines.ts'
 import { placeInDatabase, sessionIn } from './opencode-store.ts'
 import type { OpenCodeDocument } from './opencode-store.ts'

@@ -1,6 +1,7 @@
 /** Pi's session files: version 1 is a list; versions 2 and 3 are a tree, written in chronological order. */
 import { headerOf } from '../lines/index.ts'
-import { soundDollars, soundUsage } from './counts.ts'
+import { soundUsage } from '../models/index.ts'
+import { soundDollars } from './counts.ts'
 import { jsonLines } from './lines.ts'
 import { callsOf, folderOf, Recording } from './recording.ts'
 import type { BranchStep, EditStep, RecordedEntry, Message, Origin, Problem, RecordedUsage, Saved, SideCall, Step, Summarized } from './recording.ts'

@@ -2,7 +2,7 @@
 import type { BilledCall, GatewayBreak, Usage } from '../gateway/index.ts'
 import { inputCost, plainCost, summaryCost } from '../gateway/index.ts'
 import { isFields, isThere } from '../core/index.ts'
-import { callCost, isGivenPrices, pricesWith } from '../models/index.ts'
+import { callCost, isGivenPrices, pricesWith, soundUsage } from '../models/index.ts'
 import { jsonLines } from '../recordings/index.ts'
 import type { Charge } from './charges.ts'
 
@@ -14,10 +14,10 @@ export async function* gatewayCharges(path: string): AsyncGenerator<Charge> {
 /** The calls in a gateway's file, as it has noted them; none without a file. Throws the system's error if it can't be read. */
 export async function* gatewayCalls(path: string): AsyncGenerator<BilledCall> {
   if (!isThere(path)) return
-  for await (const { value } of jsonLines(path)) if (isBilled(value)) yield withBreak(value)
+  for await (const { value } of jsonLines(path)) if (isBilled(value)) yield soundCall(withBreak(value))
 }
 
-function chargeOf({ at, session, folder, model, billed, plain, summary, prices: given, isHeldOut, isPlan, lifetime }: BilledCall): Charge {
+function chargeOf({ at, session, folder, model, billed, plain, summary, prices: given, isHeldOut, isPlan, isDoubtful, lifetime }: BilledCall): Charge {
   const call = { at, session, folder, model, calls: 1, isHeldOut, isManaged: !isHeldOut }
   if (billed === undefined || plain === undefined)
     return {
@@ -35,6 +35,7 @@ function chargeOf({ at, session, folder, model, billed, plain, summary, prices: 
   return {
     ...call,
     ...{ tokens: { cacheWriteHour: 0, ...billed }, cost },
+    ...(isDoubtful === true && { isDoubtful }),
     saved: prices === undefined ? 0 : saved,
     savedTokens: saved / unit,
     ...(lifetime !== undefined && {
@@ -68,6 +69,17 @@ function withBreak({ broken, lifetime, prices, ...call }: BilledCall): BilledCal
     ...(isBreak(broken) && { broken: broken as GatewayBreak }),
     ...(isChoice(lifetime) && { lifetime }),
   }
+}
+
+/** A call whose figures can be added up. What can't be true counts as 0, and nothing follows from it for the host's own request. */
+function soundCall(call: BilledCall): BilledCall {
+  const { billed, plain, summary, broken: _, ...rest } = call
+  const [own, ...estimates] = [billed, plain, isUsage(summary) ? (summary as Usage) : undefined].map((usage) =>
+    usage === undefined ? undefined : soundUsage({ ...usage, hour: usage.cacheWriteHour }),
+  )
+  if (own === undefined || [own, ...estimates].every((usage) => usage?.isDoubtful !== true)) return call
+  const { isDoubtful: _doubtful, ...counts } = own
+  return { ...rest, billed: counts, plain: counts, isDoubtful: true }
 }
 
 function isChoice(value: unknown): value is NonNullable<BilledCall['lifetime']> {
