@@ -73,6 +73,11 @@ test('every mistake has its sentence', async () => {
       writeFileSync(file, JSON.stringify(facts))
       return [['gateway', '--store', store, '--models', file], 2, `${file}${sentence}`]
     }),
+    ...(['anthropic', 'openai', 'gemini'] as const).map((name): (typeof cases)[number] => [
+      ['gateway', '--store', store, `--${name}`, 'localhost:45037'],
+      2,
+      `--${name} is "localhost:45037", and an address begins with http:// or https://; write http://localhost:45037`,
+    ]),
     [['gateway', '--store', store, '--listen', '0.0.0.0:1'], 2, 'listening on 0.0.0.0 lets others use the gateway; give it a secret token (--token)'],
     [['export', '--store', store], 2, 'export needs the name of one file to write, or "-" for standard output; none was given'],
     [['export', '--store', store, nowhere], 2, `${nowhere} can't be written: the folder ${join(folder, 'no')} does not exist`],

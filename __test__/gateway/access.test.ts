@@ -193,7 +193,7 @@ describe('where the page is', () => {
     const { gateway } = await gatewayTo(url)
     for (const [path, headers] of [
       ['/', { 'x-api-key': 'k' }],
-      ['/', { authorization: 'Bearer k' }],
+      ['/', { 'anthropic-version': '2023-06-01' }],
       ['/anthropic/', {}],
       ['/openai', {}],
     ] as [string, Headers][])

@@ -80,6 +80,16 @@ describe.each([
     ])
   })
 
+  test('its usual providers go where variables say, and where a file says if it names one', () => {
+    const env = { ANTHROPIC_BASE_URL: 'http://127.0.0.1:3456/v1', OPENAI_BASE_URL: 'https://corp.example/v1' }
+    const led = { anthropic: `${gateway.url}/http://127.0.0.1:3456/v1`, openai: `${gateway.url}/https://corp.example/v1` }
+    expect(basesOf(launch(command, {}, env))).toEqual(led)
+    const file = '{"provider":{"openai":{"options":{"baseURL":"https://near.example"}}}}'
+    expect(basesOf(launch(command, { [`a/b/${name}.json`]: file }, env))).toEqual({ ...led, openai: `${gateway.url}/https://near.example` })
+    const usual = launch(command, {}, { ANTHROPIC_BASE_URL: 'https://api.anthropic.com/', OPENAI_BASE_URL: '' })
+    expect(basesOf(usual)).toEqual({ anthropic: `${gateway.url}/anthropic/v1`, openai: `${gateway.url}/openai` })
+  })
+
   test('a damaged file and an address that names a variable are left out', () => {
     const files = { [`a/b/${name}.json`]: '{"provider":', [`a/${name}.json`]: config('{env:BASE}') }
     expect(Object.keys(basesOf(launch(command, files)))).toEqual(['anthropic', 'openai'])
@@ -236,6 +246,95 @@ describe('Gemini CLI', () => {
   ])('Vertex is where the CLI would look for it: %j', (env, expected) => {
     const found = launch('gemini', {}, { GOOGLE_GENAI_USE_VERTEXAI: 'true', ...env })
     expect(found.env['GOOGLE_VERTEX_BASE_URL']).toBe(`http://127.0.0.1:1/T/${expected}`)
+  })
+})
+
+describe('a base URL that is none is refused at the start', () => {
+  const variables: [command: string, name: string, env?: Record<string, string>][] = [
+    ['claude', 'ANTHROPIC_BASE_URL'],
+    ['claude', 'ANTHROPIC_FOUNDRY_BASE_URL', { CLAUDE_CODE_USE_FOUNDRY: '1' }],
+    ['codex', 'OPENAI_BASE_URL'],
+    ['copilot', 'COPILOT_PROVIDER_BASE_URL'],
+    ['qwen', 'OPENAI_BASE_URL'],
+    ['opencode', 'ANTHROPIC_BASE_URL'],
+    ['kilo', 'OPENAI_BASE_URL'],
+    ['gemini', 'GOOGLE_GEMINI_BASE_URL'],
+    ['gemini', 'CODE_ASSIST_ENDPOINT'],
+    ['gemini', 'GOOGLE_VERTEX_BASE_URL'],
+    ['aider', 'ANTHROPIC_BASE_URL'],
+    ['aider', 'OPENAI_BASE_URL'],
+    ['aider', 'OPENAI_API_BASE'],
+    ['node x.mjs', 'ANTHROPIC_BASE_URL'],
+  ]
+  test.each(variables)('%s with %s', (command, name, env) => {
+    expect(() => launch(command, {}, { ...env, [name]: 'localhost:45037' })).toThrow(
+      `${name} is "localhost:45037", and an address begins with http:// or https://; write http://localhost:45037`,
+    )
+  })
+
+  test.each([
+    ['myrouter/v1', 'http://myrouter/v1'],
+    ['127.0.0.1:3456', 'http://127.0.0.1:3456'],
+    ['[::1]:3456', 'http://[::1]:3456'],
+    ['api.corp.example/v1', 'https://api.corp.example/v1'],
+    ['api.corp.example:8080', 'http://api.corp.example:8080'],
+    ['http:/localhost:1', 'http://localhost:1'],
+    ['https:localhost', 'https://localhost'],
+    ['https:///corp.example', 'https://corp.example'],
+    [' http://localhost:1', 'http://localhost:1'],
+  ])('%j: the sentence says to write %s', (given, mended) => {
+    expect(() => launch('claude', {}, { ANTHROPIC_BASE_URL: given })).toThrow(new RegExp(`; write ${mended.replaceAll(/[[\]]/g, '\\$&')}$`))
+  })
+
+  test.each(['no address', 'ftp://x', '/v1', 'http://', '{}', 'http://a b'])('%j: the sentence has an example', (given) => {
+    expect(() => launch('claude', {}, { ANTHROPIC_BASE_URL: given })).toThrow(
+      `ANTHROPIC_BASE_URL needs an address such as http://localhost:8080, not "${given}"`,
+    )
+  })
+
+  test.each(['http://localhost:1', 'HTTPS://corp.example/v1', 'http://[::1]:1/a?b'])('%j is one', (given) => {
+    expect(launch('claude', {}, { ANTHROPIC_BASE_URL: given }).upstreams).toEqual({ anthropic: given })
+  })
+
+  const open = (name: string): string => JSON.stringify({ provider: { [name]: { options: { baseURL: 'localhost:1/v1' } } } })
+  const files: [command: string, file: string, content: string, what: string][] = [
+    ['claude', '.claude/settings.json', '{"env":{"ANTHROPIC_BASE_URL":"localhost:1/v1"}}', 'ANTHROPIC_BASE_URL'],
+    ['claude', 'a/b/.claude/settings.local.json', '{"env":{"ANTHROPIC_BASE_URL":"localhost:1/v1"}}', 'ANTHROPIC_BASE_URL'],
+    ['codex', '.codex/config.toml', 'openai_base_url = "localhost:1/v1"', 'openai_base_url'],
+    ['codex', '.codex/config.toml', 'model_provider = "p"\n[model_providers.p]\nbase_url = "localhost:1/v1"', 'model_providers.p.base_url'],
+    ['opencode', 'a/b/opencode.json', open('p'), '"baseURL" of the provider "p"'],
+    ['opencode', 'a/b/opencode.json', open('anthropic'), '"baseURL" of the provider "anthropic"'],
+    ['kilo', 'a/b/kilo.json', open('openai'), '"baseURL" of the provider "openai"'],
+    [
+      'cline',
+      '.cline/data/settings/providers.json',
+      '{"lastUsedProvider":"anthropic","providers":{"anthropic":{"settings":{"apiKey":"k","baseUrl":"localhost:1/v1"}}}}',
+      '"baseUrl" of the provider "anthropic"',
+    ],
+  ]
+  test.each(files)('%s with the settings in %s', (command, file, content, what) => {
+    expect(() => launch(command, { [file]: content })).toThrow(
+      new RegExp(
+        `^${what.replaceAll('.', '\\.')} in .*/${file} is "localhost:1/v1", and an address begins with http:// or https://; write http://localhost:1/v1$`,
+      ),
+    )
+  })
+
+  test('in the `.env` file of Gemini CLI', () => {
+    const env = { GEMINI_CLI_TRUST_WORKSPACE: 'true' }
+    expect(() => launch('gemini', { 'a/b/.env': 'GOOGLE_GEMINI_BASE_URL=localhost:1' }, env)).toThrow(/^GOOGLE_GEMINI_BASE_URL is "localhost:1"/)
+  })
+
+  test("OpenCode's addresses are what their variables say, and one in a separate file is left alone", () => {
+    const file = (base: string): Record<string, string> => ({
+      'a/b/opencode.json': JSON.stringify({ provider: { anthropic: { options: { baseURL: base } } } }),
+    })
+    const baseOf = ({ env }: Launch): unknown =>
+      (JSON.parse(env['OPENCODE_CONFIG_CONTENT']!) as { provider: Record<string, { options: { baseURL: string } }> }).provider['anthropic']?.options.baseURL
+    expect(baseOf(launch('opencode', file('{env:BASE}/v1'), { BASE: 'https://corp.example' }))).toBe(`${gateway.url}/https://corp.example/v1`)
+    expect(() => launch('opencode', file('{env:BASE}/v1'), { BASE: 'localhost:1' })).toThrow(/; write http:\/\/localhost:1\/v1$/)
+    const past = launch('opencode', file('{file:~/base}'))
+    expect([baseOf(past), past.notes]).toEqual([undefined, [expect.stringContaining('"anthropic" is in a separate file')]])
   })
 })
 

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { routeOf } from '../../lib/gateway/routes.ts'
 import { isLoopback } from '../../lib/gateway/upstream.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
-import { gatewayTo, upstream } from './support.ts'
+import { ask, gatewayTo, JSON_TYPE, upstream } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -33,6 +33,69 @@ describe('a path', () => {
       expect(isBelow || route.kind === 'refused').toBe(true)
     },
   )
+})
+
+const KEYS: Record<string, string>[] = [
+  {},
+  { authorization: 'Bearer k' },
+  { 'x-api-key': 'k' },
+  { 'anthropic-version': '2023-06-01' },
+  { 'x-goog-api-key': 'k' },
+  { 'chatgpt-account-id': 'a' },
+]
+
+test.each([
+  '/localhost:3456/v1/messages',
+  '/garbage/v1/chat/completions?key=s3cret',
+  '/router/v1beta/models/g:generateContent',
+  '/Anthropic/v1/messages',
+  '/anthropicx/v1/messages',
+  '/nonsense',
+  '/v2/messages',
+  '/v1x/messages',
+  '//v1/messages',
+  '/v1internally',
+])('%s belongs to none of the providers, whatever key it has: a sentence, and nothing is sent', async (path) => {
+  const { url, seen } = await upstream((_, response) => response.end('{}'))
+  const { gateway } = await gatewayTo(url, { upstreams: { anthropic: url, openai: url, gemini: url } })
+  for (const headers of KEYS) {
+    const { status, text } = await ask(`${gateway.url}${path}`, { headers: { ...JSON_TYPE, ...headers }, body: '{"messages":[]}' })
+    expect([status, text]).toEqual([404, expect.stringContaining('no provider is known for /')])
+    expect(text).not.toContain('s3cret')
+  }
+  expect(seen).toEqual([])
+})
+
+test.each<[path: string, headers: Record<string, string>, vendor: string]>([
+  ['/v1/messages', {}, 'anthropic'],
+  ['/v1/models', { 'x-api-key': 'k' }, 'anthropic'],
+  ['/v1/models', { 'anthropic-version': '2023-06-01' }, 'anthropic'],
+  ['/v1/models', {}, 'openai'],
+  ['/v1/chat/completions', {}, 'openai'],
+  ['/chat/completions', {}, 'openai'],
+  ['/responses/r1', {}, 'openai'],
+  ['/v1/models', { 'x-goog-api-key': 'k' }, 'gemini'],
+  ['/v1beta/models/g:generateContent', {}, 'gemini'],
+  ['/upload/v1beta/files', {}, 'gemini'],
+  ['/v1internal:generateContent', {}, 'gemini'],
+  ['/', { 'x-goog-api-key': 'k' }, 'gemini'],
+  ['/', { 'x-api-key': 'k' }, 'anthropic'],
+])('%s with %o goes to %s', (path, headers, vendor) => {
+  const route = routeOf(path, headers, { anthropic: 'http://anthropic', openai: 'http://openai/v1', gemini: 'http://gemini' }, undefined)
+  expect(route.kind === 'upstream' ? route.target.hostname : route).toBe(vendor)
+})
+
+test.each(['HTTP://h/x', 'https:/h/x', 'Https://h/x'])('/%s names an address', (path) => {
+  const route = routeOf(`/${path}`, {}, UPSTREAMS, undefined)
+  expect(route.kind === 'upstream' ? route.target.href : route).toMatch(/^https?:\/\/h\/x$/)
+})
+
+test.each([{}, { authorization: 'Bearer k' }, { 'chatgpt-account-id': 'a' }])('nothing but %o names no provider', (headers) => {
+  expect(routeOf('/', headers, UPSTREAMS, undefined)).toMatchObject({ kind: 'refused', status: 404 })
+})
+
+test('an upstream that is not a web address gets nothing', () => {
+  expect(routeOf('/v1/messages', {}, { anthropic: 'localhost:45037' }, undefined)).toMatchObject({ kind: 'refused', status: 400 })
 })
 
 describe('a target reaches the upstream as the client has written it', () => {

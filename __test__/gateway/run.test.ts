@@ -89,6 +89,14 @@ describe('run', () => {
     expect(existsSync(dirname(stdout))).toBe(false)
   })
 
+  test.each([[], ['--print']])('%s a base URL without http:// starts nothing', async (...options) => {
+    const { code, stdout, stderr } = await run([...options, ...program('console.log("started")')], { ANTHROPIC_BASE_URL: 'localhost:45037' })
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toBe(
+      'pi-context-manager: ANTHROPIC_BASE_URL is "localhost:45037", and an address begins with http:// or https://; write http://localhost:45037\n',
+    )
+  })
+
   test('--print shows the settings, and starts nothing', async () => {
     const { stdout, code } = await run(['--print', '--', 'claude', '-p', "it's"])
     expect(code).toBe(0)
@@ -149,7 +157,6 @@ describe('programs', () => {
     ['http://127.0.0.1:9931', true],
     ['https://anthropic.com.example', true],
     ['https://notanthropic.com', true],
-    ['no address', true],
   ])('Claude Code at %j: the line that changes with each request is off: %j', (address, isOff) => {
     const { env, notes } = launch('claude', [], { ANTHROPIC_BASE_URL: address })
     expect(env['CLAUDE_CODE_ATTRIBUTION_HEADER']).toBe(isOff ? '0' : undefined)
@@ -187,6 +194,13 @@ describe('programs', () => {
     const home = folder()
     writeFileSync(join(home, 'config.toml'), '# c\nmodel_provider = "corp"\n[model_providers.corp]\nname = "x"\nbase_url = "https://corp.example/v1" # y\n')
     expect(launch('codex', ['exec'], { CODEX_HOME: home }).args).toContain('model_providers.corp.base_url="http://127.0.0.1:1/T/https://corp.example/v1"')
+  })
+
+  test('variables of two names lead each to its own address', () => {
+    const { env } = launch('aider', [], { OPENAI_BASE_URL: 'https://one.example/v1', OPENAI_API_BASE: 'https://two.example/v1' })
+    expect(env).toMatchObject({ OPENAI_BASE_URL: `${gateway.url}/https://one.example/v1`, OPENAI_API_BASE: `${gateway.url}/https://two.example/v1` })
+    const old = launch('aider', [], { OPENAI_BASE_URL: '', OPENAI_API_BASE: 'https://two.example/v1' })
+    expect(old.env['OPENAI_BASE_URL']).toBe(`${gateway.url}/https://two.example/v1`)
   })
 
   test('a launcher is looked through', () => {

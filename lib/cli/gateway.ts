@@ -1,7 +1,7 @@
 /** The command `gateway`: a separate gateway, for editors and several programs. */
 import { parseArgs } from 'node:util'
 import type { Gateway } from '../gateway/index.ts'
-import { mostHeld } from '../gateway/index.ts'
+import { baseUrlIn, mostHeld } from '../gateway/index.ts'
 import { exitHelp } from './exit.ts'
 import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
 import { summaryOf } from './gateway-summary.ts'
@@ -85,7 +85,7 @@ function addressOf(text: string): { host: string; port: number } {
 }
 
 function named(name: 'anthropic' | 'openai' | 'gemini', value: string | undefined): Record<string, string> {
-  if (value === undefined) return {}
-  if (!/^https?:\/\//.test(value) || !URL.canParse(value)) throw new UsageError(`--${name} needs an http address, not "${value}"`)
-  return { [name]: value }
+  if (value === '') throw new UsageError(`--${name} needs an address`)
+  const base = baseUrlIn(`--${name}`, value)
+  return base === undefined ? {} : { [name]: base }
 }

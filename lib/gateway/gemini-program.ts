@@ -6,6 +6,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { textOf } from '../core/index.ts'
 import type { Environment, Fields } from '../core/index.ts'
+import { baseUrlIn } from './base-url.ts'
 import { withEnvFile } from './gemini-env.ts'
 import { fieldsOf, SettingsFiles } from './program-settings.ts'
 import type { Place, Program } from './program-settings.ts'
@@ -24,10 +25,10 @@ export function gemini(args: readonly string[], place: Place): Program {
   const own = read.json(place.env[SETTINGS] || '/etc/gemini-cli/settings.json')
   const [project, user] = [place.cwd, home].map((folder) => read.json(join(folder, '.gemini', 'settings.json'))) as [Fields, Fields]
   const env = withEnvFile(place, { args, trusted: [user, own], project, home }, read)
-  const base = env['GOOGLE_GEMINI_BASE_URL']
+  const [base, assist, ownVertex] = ['GOOGLE_GEMINI_BASE_URL', 'CODE_ASSIST_ENDPOINT', 'GOOGLE_VERTEX_BASE_URL'].map((name) => baseUrlIn(name, env[name]))
   return {
     host: 'gemini-cli',
-    upstreams: base === undefined || base === '' ? {} : { gemini: base },
+    upstreams: base === undefined ? {} : { gemini: base },
     launch({ url, mcpUrl, secret }, folder) {
       const server = { httpUrl: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, trust: true }
       const settings = { ...own, mcpServers: { ...fieldsOf(own['mcpServers']), [SERVER_NAME]: server } }
@@ -36,8 +37,8 @@ export function gemini(args: readonly string[], place: Place): Program {
         args: [...args],
         env: {
           ...(login === 'given' ? { GOOGLE_GEMINI_BASE_URL: `${url}/gemini` } : {}),
-          CODE_ASSIST_ENDPOINT: `${url}/${env['CODE_ASSIST_ENDPOINT'] || CODE_ASSIST}`,
-          GOOGLE_VERTEX_BASE_URL: `${url}/${env['GOOGLE_VERTEX_BASE_URL'] || vertex(env)}`,
+          CODE_ASSIST_ENDPOINT: `${url}/${assist ?? CODE_ASSIST}`,
+          GOOGLE_VERTEX_BASE_URL: `${url}/${ownVertex ?? vertex(env)}`,
           [SETTINGS]: join(folder, 'settings.json'),
         },
         files: { 'settings.json': JSON.stringify(settings) },

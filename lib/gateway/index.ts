@@ -1,5 +1,6 @@
 /** The server between any agent and its provider. Other folders import only this file. */
 export { AnswerReader } from './answer.ts'
+export { baseUrlIn } from './base-url.ts'
 export type { Usage } from './answer.ts'
 export { billsFile, hostSession } from './bills.ts'
 export type { BilledCall } from './bills.ts'

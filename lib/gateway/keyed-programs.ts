@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { textOf } from '../core/index.ts'
 import type { Environment, Fields } from '../core/index.ts'
+import { baseUrlIn } from './base-url.ts'
 import { SERVER_NAME } from './recall-tool.ts'
 import { fieldsOf, SettingsFiles } from './program-settings.ts'
 import type { Place, Program } from './program-settings.ts'
@@ -31,15 +32,15 @@ const COPILOT_TRANSPORT = 'COPILOT_PROVIDER_TRANSPORT'
 
 /** The Copilot CLI. Without a provider of the user's own, its requests go to GitHub under a login that names GitHub's address. */
 export function copilot(args: readonly string[], { env }: Place): Program {
-  const base = env[COPILOT_BASE]
-  const isOwn = base !== undefined && base !== '' && !COPILOT_COMMANDS.has(args[0] ?? '')
+  const base = baseUrlIn(COPILOT_BASE, env[COPILOT_BASE])
+  const isOwn = base !== undefined && !COPILOT_COMMANDS.has(args[0] ?? '')
   return {
     host: 'copilot',
     upstreams: {},
     launch({ url, mcpUrl, secret }, folder) {
       if (!isOwn) {
         const notes =
-          base === undefined || base === ''
+          base === undefined
             ? [
                 `the Copilot CLI sends its requests to GitHub, past the gateway, and nothing changes in them; they go through it with a provider of your own (${COPILOT_BASE}, see "copilot help providers")`,
               ]
@@ -90,7 +91,8 @@ export function cline(args: readonly string[], { env }: Place): Program {
   const file = files.json(providerFile)
   const providers = fieldsOf(file['providers'])
   const used = valueOf(args, ['-P', '--provider']) ?? textOf(file['lastUsedProvider'])
-  const isLed = (name: string): boolean => baseOf(name, providers[name]) !== undefined
+  const bases = new Map(Object.entries(providers).map(([name, entry]) => [name, baseOf(name, entry, providerFile)]))
+  const isLed = (name: string): boolean => bases.get(name) !== undefined
   return {
     host: 'cline',
     upstreams: {},
@@ -102,7 +104,7 @@ export function cline(args: readonly string[], { env }: Place): Program {
         return { args: [...args], env: {}, files: {}, notes: [...files.notes, ...notes] }
       }
       const led = Object.fromEntries(
-        Object.entries(providers).map(([name, entry]) => [name, isLed(name) ? withBase(entry, `${url}${baseOf(name, entry)}`) : entry]),
+        Object.entries(providers).map(([name, entry]) => [name, isLed(name) ? withBase(entry, `${url}${bases.get(name)}`) : entry]),
       )
       const own = files.json(serverFile)
       const transport = { type: 'streamableHttp', url: mcpUrl, headers: { Authorization: `Bearer ${secret}` } }
@@ -130,10 +132,11 @@ function clineData(args: readonly string[], env: Environment): string {
 }
 
 /** The path at the gateway that leads to a provider; undefined with a login, whose new tokens have to reach the user's own file. */
-function baseOf(name: string, entry: unknown): string | undefined {
+function baseOf(name: string, entry: unknown, file: string): string | undefined {
   const { auth, baseUrl } = fieldsOf(fieldsOf(entry)['settings']) as Fields
   if (entry === undefined || Object.keys(fieldsOf(auth)).length > 0) return undefined
-  return typeof baseUrl === 'string' && /^https?:/.test(baseUrl) ? `/${baseUrl}` : CLINE_KNOWN[name]
+  const base = baseUrlIn(`"baseUrl" of the provider "${name}" in ${file}`, textOf(baseUrl))
+  return base === undefined ? CLINE_KNOWN[name] : `/${base}`
 }
 
 function withBase(entry: unknown, baseUrl: string): Fields {

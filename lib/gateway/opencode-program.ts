@@ -1,7 +1,11 @@
 /** OpenCode, and Kilo, which comes from it: the configuration that a variable adds to their own. */
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { textOf } from '../core/index.ts'
+import type { Fields } from '../core/index.ts'
+import { baseUrlIn } from './base-url.ts'
 import { SERVER_NAME } from './recall-tool.ts'
+import { ANTHROPIC } from './routes.ts'
 import { fieldsOf, parsed, SettingsFiles } from './program-settings.ts'
 import type { Place, Program } from './program-settings.ts'
 
@@ -35,21 +39,36 @@ function started(kind: Kind, args: readonly string[], place: Place): Program {
   const content = `${kind.variables}_CONFIG_CONTENT`
   const given = parsed(place.env[content] ?? '{}')
   const files = new SettingsFiles()
-  const bases = new Map([...filesOf(kind, place).map((file) => files.json(file)), given].flatMap((config) => basesIn(config)))
+  const configs: [string, Fields][] = [...filesOf(kind, place).map((file): [string, Fields] => [file, files.json(file)]), [content, given]]
+  // The last file that names a provider's address wins.
+  const addresses = new Map(configs.flatMap(([file, config]) => addressesIn(config, file)).map((one) => [one.name, one]))
+  const bases = new Map([...addresses].map(([name, one]) => [name, resolved(one, place)]))
+  // Without an address in its files, its two usual providers go by these.
+  const [anthropic, openai] = [
+    ofAnthropic(baseUrlIn('ANTHROPIC_BASE_URL', place.env['ANTHROPIC_BASE_URL'])),
+    baseUrlIn('OPENAI_BASE_URL', place.env['OPENAI_BASE_URL']),
+  ]
+  const past = [...bases].flatMap(([name, base]) =>
+    base === UNKNOWN
+      ? [`the base URL of the provider "${name}" is in a separate file, so that its requests go past the gateway, and nothing changes in them`]
+      : [],
+  )
   return {
     host: kind.host,
     upstreams: {},
     launch({ url, mcpUrl, secret }) {
       const known: [string, string][] = [
-        ['anthropic', `${url}/anthropic/v1`],
-        ['openai', `${url}/openai`],
+        ['anthropic', anthropic === undefined ? `${url}/anthropic/v1` : `${url}/${anthropic}`],
+        ['openai', openai === undefined ? `${url}/openai` : `${url}/${openai}`],
       ]
-      const named = [...bases].map(([name, base]): [string, string] => [name, `${url}/${base}`])
+      const named = [...bases].flatMap(([name, base]): [string, string][] => (typeof base === 'string' ? [[name, `${url}/${base}`]] : []))
       const own = fieldsOf(given['provider'])
-      const provider = Object.fromEntries([...known, ...named].map(([name, baseURL]) => [name, withBase(fieldsOf(own[name]), baseURL)]))
+      const provider = Object.fromEntries(
+        [...known.filter(([name]) => bases.get(name) !== UNKNOWN), ...named].map(([name, baseURL]) => [name, withBase(fieldsOf(own[name]), baseURL)]),
+      )
       const mcp = { [SERVER_NAME]: { type: 'remote', url: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, oauth: false, enabled: true } }
       const config = { ...given, provider: { ...own, ...provider }, mcp: { ...fieldsOf(given['mcp']), ...mcp } }
-      return { args: [...args], env: { [content]: JSON.stringify(config) }, files: {}, notes: files.notes }
+      return { args: [...args], env: { [content]: JSON.stringify(config) }, files: {}, notes: [...files.notes, ...past] }
     },
   }
 }
@@ -73,11 +92,35 @@ function filesOf({ host, files, folders, variables }: Kind, { cwd, env }: Place)
   ]
 }
 
-function basesIn(config: Record<string, unknown>): [string, string][] {
-  return Object.entries(fieldsOf(config['provider'])).flatMap(([name, provider]): [string, string][] => {
-    const base = fieldsOf(fieldsOf(provider)['options'])['baseURL']
-    return typeof base === 'string' && /^https?:/.test(base) ? [[name, base]] : []
+/** The address as its library reads it: it adds the version to that of the API. */
+function ofAnthropic(address: string | undefined): string | undefined {
+  return address?.replace(/\/$/, '') === ANTHROPIC ? undefined : address
+}
+
+/** An address as a configuration names it, and where. */
+interface NamedAddress {
+  name: string
+  address: string
+  file: string
+}
+
+function addressesIn(config: Fields, file: string): NamedAddress[] {
+  return Object.entries(fieldsOf(config['provider'])).flatMap(([name, provider]) => {
+    const address = textOf(fieldsOf(fieldsOf(provider)['options'])['baseURL'])
+    return address === '' ? [] : [{ name, address, file }]
   })
+}
+
+/** An address that is elsewhere. */
+const UNKNOWN = Symbol('unknown')
+
+/** The address with its variables, as the program fills them in; undefined if that leaves nothing. */
+function resolved({ name, address, file }: NamedAddress, { env }: Place): string | typeof UNKNOWN | undefined {
+  if (address.includes('{file:')) return UNKNOWN
+  return baseUrlIn(
+    `"baseURL" of the provider "${name}" in ${file}`,
+    address.replaceAll(/\{env:([^}]*)\}/g, (_, variable: string) => env[variable.trim()] ?? ''),
+  )
 }
 
 function withBase(provider: Record<string, unknown>, baseURL: string): Record<string, unknown> {

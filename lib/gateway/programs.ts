@@ -6,6 +6,7 @@ import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
 import { hostNamed, textOf } from '../core/index.ts'
 import type { Environment, HostName } from '../core/index.ts'
+import { baseUrlIn } from './base-url.ts'
 import { gemini } from './gemini-program.ts'
 import { cline, copilot, kimi } from './keyed-programs.ts'
 import { kilo, opencode } from './opencode-program.ts'
@@ -13,7 +14,7 @@ import { fieldsOf, SECRET, SettingsFiles, tomlText } from './program-settings.ts
 import type { Addresses, Launch, Place, Program } from './program-settings.ts'
 import { SERVER_NAME } from './recall-tool.ts'
 
-/** Reads what a command line starts. */
+/** Reads what a command line starts. Throws a UsageError if a base URL that it finds is none. */
 export function programOf(command: string, args: readonly string[], place: Place): Program {
   const found = lookedThrough(command, args, place)
   const launch = (gateway: Addresses, folder: string): Launch => {
@@ -109,6 +110,8 @@ const CLOUDS = [
   'CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD',
 ]
 
+const ANTHROPIC_URL = 'ANTHROPIC_BASE_URL'
+
 /** Foundry speaks Anthropic's format; if it has its own address, its requests go through the gateway. */
 const FOUNDRY_URL = 'ANTHROPIC_FOUNDRY_BASE_URL'
 
@@ -117,8 +120,8 @@ const ATTRIBUTION = 'CLAUDE_CODE_ATTRIBUTION_HEADER'
 
 /** True if requests for this address, or without one, go to Anthropic's own API. */
 function isAnthropic(address: string | undefined): boolean {
-  if (address === undefined || address === '') return true
-  const host = URL.canParse(address) ? new URL(address).hostname : ''
+  if (address === undefined) return true
+  const host = new URL(address).hostname
   return host === 'anthropic.com' || host.endsWith('.anthropic.com')
 }
 
@@ -129,14 +132,18 @@ function claude(args: readonly string[], { cwd, env }: Place): Program {
   const envs = files.map((file) => fieldsOf(read.json(file)['env']))
   const settled = (name: string): string => textOf(envs.map((own) => own[name]).findLast((one) => one !== undefined))
   const isSet = (name: string): boolean => ['1', 'true', 'yes', 'on'].includes((settled(name) || (env[name] ?? '')).trim().toLowerCase())
-  const anthropic = settled('ANTHROPIC_BASE_URL') || env['ANTHROPIC_BASE_URL']
-  const foundry = isSet(FOUNDRY) ? settled(FOUNDRY_URL) || env[FOUNDRY_URL] : undefined
+  const addressIn = (name: string): string | undefined => {
+    const at = envs.findLastIndex((own) => own[name] !== undefined)
+    return settled(name) === '' ? baseUrlIn(name, env[name]) : baseUrlIn(`${name} in ${files[at]}`, settled(name))
+  }
+  const anthropic = addressIn(ANTHROPIC_URL)
+  const foundry = isSet(FOUNDRY) ? addressIn(FOUNDRY_URL) : undefined
   return {
     host: 'claude-code',
     upstreams: anthropic === undefined ? {} : { anthropic },
     launch({ url, mcpUrl, secret }, folder) {
       const config = { mcpServers: { [SERVER_NAME]: { type: 'http', url: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, alwaysLoad: true } } }
-      const base = foundry === undefined ? { ANTHROPIC_BASE_URL: `${url}/anthropic` } : { [FOUNDRY_URL]: `${url}/${foundry}` }
+      const base = foundry === undefined ? { [ANTHROPIC_URL]: `${url}/anthropic` } : { [FOUNDRY_URL]: `${url}/${foundry}` }
       const isQuiet = foundry === undefined && !isAnthropic(anthropic) && settled(ATTRIBUTION) === '' && env[ATTRIBUTION] === undefined
       const set = { ...base, ...(isQuiet ? { [ATTRIBUTION]: '0' } : {}) }
       // Its settings files win over the environment, and arguments win over them.
@@ -161,11 +168,13 @@ function codex(args: readonly string[], { env }: Place): Program {
   const read = new SettingsFiles()
   const toml = read.text(file)
   const provider = tomlText(toml, '', 'model_provider')
-  const custom = provider === undefined || provider === 'openai' ? undefined : tomlText(toml, `model_providers.${provider}`, 'base_url')
-  const openai = tomlText(toml, '', 'openai_base_url') ?? env['OPENAI_BASE_URL']
+  const addressIn = (table: string, name: string): string | undefined =>
+    baseUrlIn(`${table === '' ? name : `${table}.${name}`} in ${file}`, tomlText(toml, table, name))
+  const custom = provider === undefined || provider === 'openai' ? undefined : addressIn(`model_providers.${provider}`, 'base_url')
+  const openai = addressIn('', 'openai_base_url') ?? baseUrlIn('OPENAI_BASE_URL', env['OPENAI_BASE_URL'])
   return {
     host: 'codex',
-    upstreams: openai === undefined || openai === '' ? {} : { openai },
+    upstreams: openai === undefined ? {} : { openai },
     launch({ url, mcpUrl, secret }) {
       const base = custom === undefined ? ['openai_base_url', `${url}/openai`] : [`model_providers.${provider}.base_url`, `${url}/${custom}`]
       const pairs = [base, [`mcp_servers.${SERVER_NAME}.url`, mcpUrl], [`mcp_servers.${SERVER_NAME}.bearer_token_env_var`, SECRET]]
@@ -176,13 +185,13 @@ function codex(args: readonly string[], { env }: Place): Program {
 }
 
 function qwen(args: readonly string[], { env }: Place): Program {
-  const openai = env['OPENAI_BASE_URL']
+  const openai = baseUrlIn('OPENAI_BASE_URL', env['OPENAI_BASE_URL'])
   return {
     host: 'qwen-code',
     upstreams: {},
     launch({ url, mcpUrl, secret }, folder) {
       const settings = { mcpServers: { [SERVER_NAME]: { httpUrl: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, trust: true } } }
-      const base = openai === undefined || openai === '' ? `${url}/openai` : `${url}/${openai}`
+      const base = openai === undefined ? `${url}/openai` : `${url}/${openai}`
       return {
         args: [...args],
         env: { OPENAI_BASE_URL: base, QWEN_CODE_SYSTEM_DEFAULTS_PATH: join(folder, 'settings.json') },
@@ -195,18 +204,19 @@ function qwen(args: readonly string[], { env }: Place): Program {
 
 /** Any program that reads the usual variables. */
 function other(args: readonly string[], { env }: Place): Program {
-  const [anthropic, openai] = [env['ANTHROPIC_BASE_URL'], env['OPENAI_BASE_URL'] ?? env['OPENAI_API_BASE']]
+  const named = (name: string): string | undefined => baseUrlIn(name, env[name])
+  const [anthropic, openai, old] = [named(ANTHROPIC_URL), named('OPENAI_BASE_URL'), named('OPENAI_API_BASE')]
   return {
     host: 'agent',
     upstreams: {},
     launch({ url, mcpUrl, secret }) {
-      const to = (base: string | undefined, fallback: string): string => (base === undefined || base === '' ? `${url}/${fallback}` : `${url}/${base}`)
+      const to = (base: string | undefined, fallback: string): string => (base === undefined ? `${url}/${fallback}` : `${url}/${base}`)
       return {
         args: [...args],
         env: {
           ANTHROPIC_BASE_URL: to(anthropic, 'anthropic'),
-          OPENAI_BASE_URL: to(openai, 'openai'),
-          OPENAI_API_BASE: to(openai, 'openai'),
+          OPENAI_BASE_URL: to(openai ?? old, 'openai'),
+          OPENAI_API_BASE: to(old ?? openai, 'openai'),
           PI_CONTEXT_MCP_URL: mcpUrl,
           [SECRET]: secret,
         },

@@ -21,6 +21,12 @@ export type GatewayRoute =
 /** Our own addresses begin like this. */
 export const OWN = '/_context'
 
+/** Paths of OpenAI's API that its clients add to a base URL without `/v1`. */
+const OPENAI_PATHS = /^\/(?:responses|chat\/completions|completions|embeddings|models)(?=[/?]|$)/
+
+/** Paths that only Google's APIs have. */
+const GEMINI_PATHS = /^\/(?:(?:(?:up|down)load\/)?v1(?:alpha|beta)\d*\/|v1internal:)/
+
 /** Anthropic's API. */
 export const ANTHROPIC = 'https://api.anthropic.com'
 const GEMINI = 'https://generativelanguage.googleapis.com'
@@ -29,8 +35,8 @@ const CHATGPT = 'https://chatgpt.com/backend-api/codex'
 
 /**
  * Reads the path of a request. With a token, every path begins with it. `/anthropic/…`, `/openai/…` and `/gemini/…` go to the
- * upstreams, `/https://host/…` to any address, `/v1beta/…` and what has Google's key to Gemini, `/v1/messages…` to Anthropic and
- * the rest of `/v1/…` to OpenAI.
+ * upstreams, `/https://host/…` to any address, `/v1beta/…` and `/v1/…` with Google's key to Gemini, `/v1/messages…` and what has
+ * Anthropic's headers to Anthropic, and the rest of `/v1/…` to OpenAI. Any other path is refused.
  */
 export function routeOf(url: string, headers: IncomingHttpHeaders, upstreams: Upstreams, token: string | undefined): GatewayRoute {
   let path = url.startsWith('/') ? url : `/${url}`
@@ -40,14 +46,20 @@ export function routeOf(url: string, headers: IncomingHttpHeaders, upstreams: Up
     else if (!path.startsWith(`${OWN}/`)) return refused(403, 'the address lacks the token that the gateway was started with')
   }
   if (path === OWN || path.startsWith(`${OWN}/`) || path.startsWith(`${OWN}?`)) return { kind: 'own', path: path.slice(OWN.length) || '/' }
-  const named = /^\/(https?:\/\/?.+)$/.exec(path)?.[1]
-  if (named !== undefined) return upstream(named.replace(/^(https?:)\/([^/])/, '$1//$2'))
+  const named = /^\/(https?:\/\/?.+)$/i.exec(path)?.[1]
+  if (named !== undefined) return upstream(named.replace(/^(https?:)\/([^/])/i, '$1//$2'))
   const { anthropic, gemini = GEMINI, openai = headers['chatgpt-account-id'] === undefined ? OPENAI : CHATGPT } = upstreams
   const [, vendor, rest = ''] = /^\/(anthropic|openai|gemini)(\/.*|\?.*|)$/.exec(path) ?? []
   if (vendor !== undefined) return below({ anthropic, openai, gemini }[vendor] as string, rest)
-  if (/^\/v1(?:alpha|beta)\d*\//.test(path) || headers['x-goog-api-key'] !== undefined) return below(gemini, path)
-  const isAnthropic = /^\/v1\/(?:messages|complete)\b/.test(path) || headers['anthropic-version'] !== undefined || headers['x-api-key'] !== undefined
-  return isAnthropic ? below(anthropic, path) : below(openai, path.replace(/^\/v1(?=[/?]|$)/, ''))
+  const isGoogle = headers['x-goog-api-key'] !== undefined
+  const isAnthropic = headers['anthropic-version'] !== undefined || headers['x-api-key'] !== undefined
+  const isPlain = /^\/v1(?=[/?]|$)/.test(path)
+  // Anything else would be guessed, and a guess would send one provider the key of another.
+  const isOwn = isPlain || (/^\/(?:\?|$)/.test(path) ? isGoogle || isAnthropic : !isGoogle && OPENAI_PATHS.test(path))
+  if (GEMINI_PATHS.test(path) || (isGoogle && isOwn)) return below(gemini, path)
+  if (!isOwn) return refused(404, nowhere(path))
+  if (isAnthropic || /^\/v1\/(?:messages|complete)\b/.test(path)) return below(anthropic, path)
+  return below(openai, path.replace(/^\/v1(?=[/?]|$)/, ''))
 }
 
 /**
@@ -78,7 +90,8 @@ function below(base: string, rest: string): GatewayRoute {
 
 function upstream(address: string): GatewayRoute {
   const target = URL.canParse(address) ? new URL(address) : undefined
-  if (target === undefined || target.username !== '' || target.password !== '') return refused(400, `${address} is not an address to send a request to`)
+  if (target === undefined || !/^https?:$/.test(target.protocol) || target.username !== '' || target.password !== '')
+    return refused(400, `${address} is not an address to send a request to`)
   return { kind: 'upstream', target, path: pathOf(address, target) }
 }
 
@@ -92,6 +105,10 @@ function pathOf(address: string, { pathname, search }: URL): string {
   if (/[^!-~]/.test(path + query)) return `${pathname}${search}`
   const isPlain = path.startsWith('/') && !/\\|\/(?:\.|%2e){1,2}(?:\/|$)/i.test(path)
   return `${isPlain ? path : pathname}${query}`
+}
+
+function nowhere(path: string): string {
+  return `no provider is known for ${path.split('?')[0]}, so nothing was sent; a base URL is the gateway's address followed by /anthropic, /openai, /gemini, or the whole address of another provider with its http:// or https://`
 }
 
 function refused(status: number, sentence: string): GatewayRoute {
