@@ -139,7 +139,7 @@ describe('files', () => {
     const folder = temporaryFolder('cli-')
     const store = await storeIn(folder)
     const page = join(folder, 'page.html')
-    writeFileSync(page, 'old')
+    writeFileSync(page, '<!doctype html>old')
     chmodSync(page, 0o666)
     expect((await cli(['inspect', '--store', store, '--html', page])).code).toBe(0)
     expect(statSync(page).mode & 0o777).toBe(0o600)

@@ -112,8 +112,8 @@ async function readCosts(files: readonly File[], noted: NotedCalls, found: Found
         isManaged ||= charge.isManaged || passed?.isManaged === true
         const own = sessions.get(agent) ?? new Set()
         sessions.set(agent, own.add(charge.session))
-        // The gateway knows the prices that the user gave.
-        const cost = passed?.cost ?? charge.cost
+        // Otherwise the record says it more exactly: it has the model that answered.
+        const cost = passed?.hasGivenPrices === true ? passed.cost : charge.cost
         const plan = passed?.plan ?? charge.plan
         if (passed === undefined) found.listed.add({ ...charge, isManaged }, recording.origin.format)
         addCharge(agent, { ...charge, cost, saved: passed?.saved ?? charge.saved, ...(plan !== undefined && { plan }) }, isManaged)

@@ -19,6 +19,8 @@ export interface Charge {
   tokens: ChargedTokens
   /** Dollars; undefined for a model without known prices. */
   cost: number | undefined
+  /** True for a call that the gateway has priced with what the user gave for its model. */
+  hasGivenPrices?: true
   /** True for a call whose answer did not tell what it was billed. */
   isUnbilled?: true
   /** True for a call with a count that was missing, could not be true, or contradicted another one. */

@@ -36,6 +36,7 @@ function chargeOf({ at, session, folder, model, billed, plain, summary, prices: 
     ...call,
     ...{ tokens: { cacheWriteHour: 0, ...billed }, cost },
     ...(isDoubtful === true && { isDoubtful }),
+    ...(given !== undefined && { hasGivenPrices: true as const }),
     saved: prices === undefined ? 0 : saved,
     savedTokens: saved / unit,
     ...(lifetime !== undefined && {

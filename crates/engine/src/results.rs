@@ -26,14 +26,14 @@ use crate::engine::{Inner, State};
 use crate::identity::FoundCall;
 use crate::incoming::{IncomingResult, Taking};
 use crate::restored::Restored;
-use crate::shown::Said;
+use crate::shown::Statements;
 use crate::unsent::is_unsent;
 
 /// The facts that were read for a result, before the state takes it in.
 #[derive(Default)]
 struct Gathered {
     /// Its statements about files.
-    said: Said,
+    said: Statements,
     /// The object whose text it restores.
     restored: Option<Restored>,
     /// The excerpt that stands in its place, by the recorded output.

@@ -37,7 +37,7 @@ pub(crate) struct ShownResult<'a> {
 
 /// The statements of a result about files, before they are noted.
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct Statements {
     /// The evidence that was inferred, with the entries of tools that belong to it.
     found: Option<Inferred>,
     /// It is a read whose version is not stored yet.
@@ -72,19 +72,19 @@ impl Inner {
         state: &State,
         call: &ObjectId,
         result: ShownResult<'_>,
-    ) -> Result<Said> {
+    ) -> Result<Statements> {
         let Some(tx) = state.session.catalog.get(call).map(|meta| meta.tx) else {
-            return Ok(Said::default());
+            return Ok(Statements::default());
         };
         let ShownResult { input, output, arrival } = result;
         let result = TakenResult { call, tx, input, output, arrival };
         let Some(path) = path_of(&input.tool, &input.args) else {
             return self.said_of_several(state, result).await;
         };
-        let Some(way) = self.way_of(&path) else { return Ok(Said::default()) };
+        let Some(way) = self.way_of(&path) else { return Ok(Statements::default()) };
         let is_shell = input.tool.eq_ignore_ascii_case("bash");
         // A later read is not answered with a command's output.
-        let mut said = Said { hides_lines: is_shell, ..Said::default() };
+        let mut said = Statements { hides_lines: is_shell, ..Statements::default() };
         let evidence = match self.evidence_of(call).await? {
             Some(evidence) => evidence,
             None if is_shell => None,
@@ -117,13 +117,13 @@ impl Inner {
     }
 
     /// Returns what a call says of several files, or of one that its path does not name.
-    async fn said_of_several(&self, state: &State, result: TakenResult<'_>) -> Result<Said> {
+    async fn said_of_several(&self, state: &State, result: TakenResult<'_>) -> Result<Statements> {
         let TakenResult { call, input, .. } = result;
         let evidence = match input.tool == "apply_patch" || FilePatch::among(&input.args).is_some() {
             true => self.evidence_of(call).await?.flatten(),
             false => self.records().archive.for_call(call).cloned().flatten(),
         };
-        let mut said = Said { hides_lines: true, ..Said::default() };
+        let mut said = Statements { hides_lines: true, ..Statements::default() };
         let Some(Evidence::Several(all)) = evidence else { return Ok(said) };
         let result = TakenResult { output: "", ..result };
         // Of one file, or on a path that leads elsewhere now, the next one depends on the knowledge after the last one.
@@ -173,13 +173,13 @@ impl Inner {
         call: &ObjectId,
         input: &Toolcall,
         arrival: Arrival,
-    ) -> Result<Said> {
+    ) -> Result<Statements> {
         if path_of(&input.tool, &input.args).is_some()
             && let Some(output) = self.newest_text(call).await?
         {
             return self.said_in(state, call, ShownResult { input, output: &output, arrival }).await;
         }
-        Ok(Said::default())
+        Ok(Statements::default())
     }
 
     /// Returns the statement of a result about a file by its evidence, and by what the model knows.
@@ -230,9 +230,9 @@ impl Inner {
         state: &mut State,
         call: &ObjectId,
         result: ShownResult<'_>,
-        said: Said,
+        said: Statements,
     ) -> Option<ShownLines> {
-        let Said { found, unread, of_files, points, hides_lines } = said;
+        let Statements { found, unread, of_files, points, hides_lines } = said;
         if let Some(Inferred { evidence, entries }) = found {
             let mut records = self.records();
             records.passed_in.forget(&entries);
