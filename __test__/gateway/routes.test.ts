@@ -70,6 +70,7 @@ test.each<[path: string, headers: Record<string, string>, vendor: string]>([
   ['/v1/messages', {}, 'anthropic'],
   ['/v1/models', { 'x-api-key': 'k' }, 'anthropic'],
   ['/v1/models', { 'anthropic-version': '2023-06-01' }, 'anthropic'],
+  ['/api/event_logging/batch', { 'x-api-key': 'k' }, 'anthropic'],
   ['/v1/models', {}, 'openai'],
   ['/v1/chat/completions', {}, 'openai'],
   ['/chat/completions', {}, 'openai'],

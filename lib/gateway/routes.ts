@@ -24,6 +24,9 @@ export const OWN = '/_context'
 /** Paths of OpenAI's API that its clients add to a base URL without `/v1`. */
 const OPENAI_PATHS = /^\/(?:responses|chat\/completions|completions|embeddings|models)(?=[/?]|$)/
 
+/** Paths besides `/v1` that Claude Code asks Anthropic's API for. */
+const ANTHROPIC_PATHS = /^\/api\//
+
 /** Paths that only Google's APIs have. */
 const GEMINI_PATHS = /^\/(?:(?:(?:up|down)load\/)?v1(?:alpha|beta)\d*\/|v1internal:)/
 
@@ -55,7 +58,8 @@ export function routeOf(url: string, headers: IncomingHttpHeaders, upstreams: Up
   const isAnthropic = headers['anthropic-version'] !== undefined || headers['x-api-key'] !== undefined
   const isPlain = /^\/v1(?=[/?]|$)/.test(path)
   // Anything else would be guessed, and a guess would send one provider the key of another.
-  const isOwn = isPlain || (/^\/(?:\?|$)/.test(path) ? isGoogle || isAnthropic : !isGoogle && OPENAI_PATHS.test(path))
+  const isOwn =
+    isPlain || (isAnthropic && ANTHROPIC_PATHS.test(path)) || (/^\/(?:\?|$)/.test(path) ? isGoogle || isAnthropic : !isGoogle && OPENAI_PATHS.test(path))
   if (GEMINI_PATHS.test(path) || (isGoogle && isOwn)) return below(gemini, path)
   if (!isOwn) return refused(404, nowhere(path))
   if (isAnthropic || /^\/v1\/(?:messages|complete)\b/.test(path)) return below(anthropic, path)
