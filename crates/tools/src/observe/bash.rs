@@ -11,7 +11,7 @@ use super::{Candidates, TouchKind};
 const MAX_TOKENS: usize = 10_000;
 
 /// `sh -c` inside `sh -c`.
-const MAX_DEPTH: usize = 2;
+pub(super) const MAX_DEPTH: usize = 2;
 
 /// Names from a command and then from its output.
 pub(super) fn bash(found: &mut Candidates, command: &str, text: &str) {
@@ -27,23 +27,38 @@ pub(super) fn bash(found: &mut Candidates, command: &str, text: &str) {
 
 /// The names of a command's programs, in order.
 pub(crate) fn programs(command: &str) -> Vec<String> {
-    let tokens = tokens(command, MAX_TOKENS);
-    let mut names = Vec::new();
-    let mut words = Vec::new();
-    let mut redirects = false;
-    for token in tokens.into_iter().chain([Token::End]) {
+    let commands = simple_commands(command);
+    commands
+        .iter()
+        .filter_map(|one| Some(program(&one.words)?.0.text.rsplit('/').next()?.to_owned()))
+        .collect()
+}
+
+/// One program with its arguments.
+#[derive(Default)]
+pub(super) struct SimpleCommand {
+    pub(super) words: Vec<Word>,
+    /// The targets of `>` and its kind.
+    pub(super) outputs: Vec<Word>,
+}
+
+/// The simple commands of a command, in order.
+pub(super) fn simple_commands(command: &str) -> Vec<SimpleCommand> {
+    let mut commands = Vec::new();
+    let mut one = SimpleCommand::default();
+    let mut redirect = None;
+    for token in tokens(command, MAX_TOKENS).into_iter().chain([Token::End]) {
         match token {
-            Token::Word(_) if std::mem::take(&mut redirects) => {}
-            Token::Word(word) => words.push(word),
-            Token::Input | Token::Output | Token::Skip => redirects = true,
-            Token::End | Token::Pipe | Token::Open | Token::Close => {
-                let name = program(&words).and_then(|(name, _)| name.text.rsplit('/').next());
-                names.extend(name.map(str::to_owned));
-                words.clear();
-            }
+            Token::Word(word) => match redirect.take() {
+                Some(Token::Output) => one.outputs.push(word),
+                Some(_) => {}
+                None => one.words.push(word),
+            },
+            Token::Input | Token::Output | Token::Skip => redirect = Some(token),
+            Token::End | Token::Pipe | Token::Open | Token::Close => commands.push(std::mem::take(&mut one)),
         }
     }
-    names
+    commands
 }
 
 struct Walk<'a> {

@@ -2,14 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use super::bash::{MAX_DEPTH, SimpleCommand, simple_commands};
 use super::looks::{is_in_place, program};
-use super::shell::{Token, Word, tokens};
-
-/// Words after this many are ignored, which limits the work.
-const MAX_TOKENS: usize = 10_000;
-
-/// `sh -c` inside `sh -c`.
-const MAX_DEPTH: usize = 2;
+use super::shell::Word;
 
 /// Programs that are there to change something.
 const CHANGING: [&str; 34] = [
@@ -155,28 +150,11 @@ pub fn has_effect(tool: &str, args: &Map<String, Value>) -> bool {
 }
 
 fn shell_has_effect(command: &str, depth: usize) -> bool {
-    let mut words = Vec::new();
-    let mut rest = tokens(command, MAX_TOKENS).into_iter();
-    while let Some(token) = rest.next() {
-        match token {
-            Token::Word(word) => words.push(word),
-            Token::Output => {
-                if matches!(rest.next(), Some(Token::Word(target)) if !target.text.starts_with("/dev/")) {
-                    return true;
-                }
-            }
-            Token::Input | Token::Skip => _ = rest.next(),
-            Token::End | Token::Pipe | Token::Open | Token::Close => {
-                if changes(&std::mem::take(&mut words), depth) {
-                    return true;
-                }
-            }
-        }
-    }
-    changes(&words, depth)
+    let writes = |one: &SimpleCommand| one.outputs.iter().any(|target| !target.text.starts_with("/dev/"));
+    simple_commands(command).iter().any(|one| writes(one) || changes(&one.words, depth))
 }
 
-/// The same of a simple command.
+/// The same of a program with its arguments.
 fn changes(words: &[Word], depth: usize) -> bool {
     let Some((name, args)) = program(words) else { return false };
     let name = name.text.rsplit('/').next().unwrap_or_default();
