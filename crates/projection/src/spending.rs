@@ -31,14 +31,11 @@ impl Ledger {
     /// oldest first. Since the last one, each call has saved what the changes had removed.
     pub fn resume_spending(&mut self, recorded: &[Spending], answers: u64) {
         for change in recorded {
-            let (kept, sent) = (self.calls_by(change.kept, answers), self.calls_by(change.answers, answers));
-            let first = kept.checked_sub(1).map_or(0, |last| self.charged[last].end);
-            let gone = sent.checked_sub(1).map_or(0, |last| self.charged[last].end);
+            let [first, gone] = [change.kept, change.answers].map(|then| self.charged_by(then, answers).end);
             self.ends.retain(|end| *end <= first || *end > gone);
         }
         let Some(last) = recorded.last() else { return };
-        let before = self.calls_by(last.answers, answers).checked_sub(1);
-        let before = before.map_or(Charged::default(), |call| self.charged[call]);
+        let before = self.charged_by(last.answers, answers);
         let saved = last.removed as f64 * (self.clock - before.clock);
         self.debt = last.debt - saved;
         self.unspent = 0.0;
@@ -49,11 +46,11 @@ impl Ledger {
         }
     }
 
-    /// The number of calls since the contents were rebuilt by the time of this many answers, if there are `answers` now. The
-    /// contents may begin behind the conversation's first answers.
-    fn calls_by(&self, then: u64, answers: u64) -> usize {
+    /// The sums by the time of this many answers, if there are `answers` now; zeros if the contents begin behind that.
+    fn charged_by(&self, then: u64, answers: u64) -> Charged {
         let since = usize::try_from(answers.saturating_sub(then)).unwrap_or(usize::MAX);
-        self.charged.len().saturating_sub(since)
+        let last = self.charged.len().saturating_sub(since).checked_sub(1);
+        last.map_or(Charged::default(), |call| self.charged[call])
     }
 
     /// The cost so far of the client's own requests, had nothing left them: the session's, without the cost of rolls and with

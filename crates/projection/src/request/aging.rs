@@ -94,11 +94,10 @@ impl Segments {
     }
 
     /// Notes that newer messages take the place of those texts that could not leave before.
-    pub(super) fn end_newest(&mut self, places: &[usize], has_waited: impl Fn(&Prose) -> bool) {
+    pub(super) fn end_newest(&mut self, places: &[usize], has_waited: impl Fn(&Self, &Prose) -> bool) {
         for place in places {
-            let segment = &mut self.segments[*place];
-            if matches!(&segment.kind, SegmentKind::Prose(prose) if has_waited(prose)) {
-                segment.newest_until = self.calls;
+            if matches!(&self.segments[*place].kind, SegmentKind::Prose(prose) if has_waited(self, prose)) {
+                self.segments[*place].newest_until = self.calls;
             }
         }
     }
@@ -205,9 +204,7 @@ impl Segments {
                 if segment.form >= Form::Reference || prose.short == Short::Whole {
                     return Departure::Last;
                 }
-                let waits = prose.short == Short::NothingAfterUser
-                    || what == TextKind::Thinking && self.binding.is_strict();
-                if waits && self.is_in_newest_turn(place) {
+                if self.waits_for_user(prose) && self.is_in_newest_turn(place) {
                     return Departure::Last;
                 }
                 let (stay, curve) = match what {
@@ -242,6 +239,11 @@ impl Segments {
                 place >= newest || self.segments[place].key == self.segments[first].key
             }),
         }
+    }
+
+    /// True for a text of an answer that can leave only once the next turn has begun.
+    pub(super) fn waits_for_user(&self, prose: &Prose) -> bool {
+        prose.short == Short::NothingAfterUser || prose.what == TextKind::Thinking && self.binding.is_strict()
     }
 
     /// True if no user has spoken since.

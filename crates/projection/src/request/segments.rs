@@ -6,7 +6,7 @@ use context_lines::marker;
 use context_model::{id::ObjectId, tokens};
 
 use super::schedule::Schedule;
-use super::segment::{Arguments, Carried, Form, Output, Prose, Segment, SegmentKind, Short, Step, TextKind};
+use super::segment::{Arguments, Carried, Form, Output, Prose, Segment, SegmentKind, Step, TextKind};
 use super::size::size;
 use crate::{Binding, Charge, Item, Ledger, Need, Objects, Policy, need::Stays};
 
@@ -135,12 +135,9 @@ impl Segments {
         let from = before.map_or(0, |(_, newest)| newest);
         let is_it = |segment: &Segment| matches!(&segment.kind, SegmentKind::Prose(prose) if prose.what != TextKind::Prose);
         let places: Vec<usize> = (from..start).filter(|place| is_it(&self.segments[*place])).collect();
-        let is_strict = self.binding.is_strict();
-        let has_waited = |prose: &Prose| match prose.what {
-            TextKind::User => true,
-            _ => is_strict || prose.short == Short::NothingAfterUser,
-        };
-        self.end_newest(&places, has_waited);
+        self.end_newest(&places, |segments, prose| {
+            prose.what == TextKind::User || segments.waits_for_user(prose)
+        });
         self.judge_all(places, objects);
     }
 
@@ -153,7 +150,7 @@ impl Segments {
         }
         let is_prose = |place: &usize| matches!(self.segments[*place].kind, SegmentKind::Prose(_));
         let places: Vec<usize> = (before..self.newest_answer).filter(is_prose).collect();
-        self.end_newest(&places, |prose| prose.what == TextKind::Thinking);
+        self.end_newest(&places, |_, prose| prose.what == TextKind::Thinking);
         self.judge_all(places, objects);
     }
 
