@@ -5,6 +5,7 @@ import { afterEach, expect, test } from 'vitest'
 import { summaryOf } from '../../lib/cli/gateway-summary.ts'
 import { keepStatus } from '../../lib/cli/status-file.ts'
 import { billsFile } from '../../lib/gateway/bills.ts'
+import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { draw } from '../../lib/gateway/page/draw.ts'
 import { callCost, pricesOf, readName } from '../../lib/models/index.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
@@ -110,6 +111,19 @@ function otherSession(file: Home['file']): string {
   return path
 }
 
+/** A gateway that keeps its bills where the commands of a home look for them. */
+async function billing(
+  url: string,
+  options: Parameters<typeof gatewayTo>[1],
+): Promise<{ home: ReturnType<typeof emptyHome>; store: string; gateway: Gateway }> {
+  const home = emptyHome()
+  const store = home.file('.local/share/pi-context-manager/context.db')
+  const billsPath = billsFile({ kind: 'sqlite', path: store })
+  mkdirSync(dirname(billsPath), { recursive: true })
+  const { gateway } = await gatewayTo(url, { store: { kind: 'sqlite', path: store }, billsPath, ...options })
+  return { home, store, gateway }
+}
+
 test.each(Object.entries(AGENTS))('%s, through the gateway', async (_name, agent) => {
   const cache = new PrefixCache()
   const server = await startModelServer(({ prompt }) => {
@@ -117,13 +131,7 @@ test.each(Object.entries(AGENTS))('%s, through the gateway', async (_name, agent
     const fresh = size - cached
     return { text: 'ok', usage: { input: agent.writes ? 0 : fresh, cacheRead: cached, cacheWrite: agent.writes ? fresh : 0, output: 40 } }
   })
-  const home = emptyHome()
-  const store = home.file('.local/share/pi-context-manager/context.db')
-  const bills = billsFile({ kind: 'sqlite', path: store })
-  mkdirSync(dirname(bills), { recursive: true })
-  const { gateway } = await gatewayTo(server.url, {
-    store: { kind: 'sqlite', path: store },
-    billsPath: bills,
+  const { home, store, gateway } = await billing(server.url, {
     upstreams: { anthropic: server.url, openai: `${server.url}/v1`, gemini: server.url },
   })
   const status = home.file('status.json')
@@ -166,13 +174,7 @@ test.each(['claude-sonnet-4-5', 'my-model'])('%s at prices that the user gave, f
     const { prompt: size, cached } = cache.add(prompt)
     return { text: 'ok', usage: { input: 0, cacheRead: cached, cacheWrite: size - cached, output: 40 } }
   })
-  const home = emptyHome()
-  const store = home.file('.local/share/pi-context-manager/context.db')
-  const bills = billsFile({ kind: 'sqlite', path: store })
-  mkdirSync(dirname(bills), { recursive: true })
-  const { gateway } = await gatewayTo(server.url, {
-    store: { kind: 'sqlite', path: store },
-    billsPath: bills,
+  const { home, store, gateway } = await billing(server.url, {
     models: { [model]: { contextWindow: 200_000, ...GIVEN } },
   })
   const loop = new AnthropicLoop(gateway)

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { billsFile, folderBeside, formsFolder } from '../gateway/index.ts'
 import type { GatewayOptions, ModelOverrides } from '../gateway/index.ts'
-import { isGivenPrices, LIFETIME_OPTIONS, PRICE_NAMES } from '../models/index.ts'
+import { isAmount, isGivenPrices, LIFETIME_OPTIONS, PRICE_NAMES } from '../models/index.ts'
 import { isFields } from '../core/index.ts'
 import type { LifetimeOption } from '../models/index.ts'
 import { STORE_HELP, storeOf } from './store.ts'
@@ -89,7 +89,3 @@ function modelsIn(file: string): ModelOverrides {
 
 /** The facts that are amounts. */
 const AMOUNTS = [...PRICE_NAMES, 'contextWindow', 'cacheTtlMs']
-
-function isAmount(value: unknown): boolean {
-  return typeof value === 'number' && value >= 0 && value < Infinity
-}

@@ -80,13 +80,11 @@ export class AnswerReader {
     this.#lines?.end()
     this.#finish()
     this.#lines = undefined
-    const { isDoubtful, ...usage } = (this.#given === undefined ? undefined : soundUsage(this.#given)) ?? { isDoubtful: undefined }
-    return {
-      usage: 'input' in usage ? usage : undefined,
-      ...(isDoubtful === true && { isDoubtful }),
-      transformations: this.#transformations,
-      recalls: [...this.#recalls],
-    }
+    const rest = { transformations: this.#transformations, recalls: [...this.#recalls] }
+    const sound = this.#given === undefined ? undefined : soundUsage(this.#given)
+    if (sound === undefined) return { usage: undefined, ...rest }
+    const { isDoubtful, ...usage } = sound
+    return { usage, ...(isDoubtful === true && { isDoubtful }), ...rest }
   }
 
   #event({ bytes, isWhole, beginning }: StreamLine): void {

@@ -21,6 +21,7 @@ export {
   factorAt,
   factorsOf,
   HOUR_WRITE,
+  isAmount,
   isGivenPrices,
   LONG_WINDOW,
   PRICE_NAMES,

@@ -81,11 +81,15 @@ export interface GivenPrices {
   tiers?: readonly PriceFactor[]
 }
 
+/** True for a number of 0 or more. */
+export function isAmount(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value < Infinity
+}
+
 /** True for prices that can be counted with: amounts of 0 or more, and steps. */
 export function isGivenPrices(value: unknown): value is GivenPrices {
   if (typeof value !== 'object' || value === null) return false
   const { tiers = [], ...prices } = value as Record<string, unknown>
-  const isAmount = (amount: unknown): boolean => typeof amount === 'number' && amount >= 0 && amount < Infinity
   const isStep = (step: Record<string, unknown> | null): boolean => isAmount(step?.['inputTokensAbove']) && isAmount(step?.['factor'])
   return PRICE_NAMES.every((name) => prices[name] === undefined || isAmount(prices[name])) && Array.isArray(tiers) && tiers.every(isStep)
 }

@@ -1,5 +1,6 @@
 /** Files written by a command: readable only by their owner, and complete or absent. */
 import { closeSync, lstatSync, openSync, readSync } from 'node:fs'
+import type { Stats } from 'node:fs'
 import { PrivateFile, whileUnfinished } from '../core/index.ts'
 import { reasonOf, UsageError } from './terminal.ts'
 
@@ -19,14 +20,12 @@ const BEGINNING = 64
  * database would end its locks.
  */
 export function needReplaceable(path: string, kind: keyof typeof KINDS): void {
-  refuse(path)
-  const beginning = beginningOf(path)
+  const beginning = refuse(path) === undefined ? '' : beginningOf(path)
   if (beginning !== '' && !KINDS[kind].test(beginning)) throw new UsageError(`${path} exists and is not ${kind}, so it is not replaced; name another file`)
 }
 
-/** The beginning of a file as Latin-1; empty if there is none. */
+/** The beginning of a file as Latin-1. */
 function beginningOf(path: string): string {
-  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return ''
   try {
     const file = openSync(path, 'r')
     try {
@@ -68,6 +67,9 @@ function opened(path: string): PrivateFile {
   }
 }
 
-function refuse(path: string): void {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) throw new UsageError(`${path} is not a regular file; name a new file, or one to replace`)
+/** Looks at a path; undefined if there is nothing. Throws a {@link UsageError} for anything but a regular file. */
+function refuse(path: string): Stats | undefined {
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (found?.isFile() === false) throw new UsageError(`${path} is not a regular file; name a new file, or one to replace`)
+  return found
 }
