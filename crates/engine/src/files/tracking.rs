@@ -221,8 +221,12 @@ impl Tracking {
         }
     }
 
-    /// Waits until the tracker has reported everything that was written to disk before the call.
+    /// Waits until the tracker has reported everything that was written to disk before the call. A session without files waits
+    /// for nothing: each wait crosses several threads.
     pub(crate) async fn flush(&self) {
+        if locked(&self.attached.files).is_empty() {
+            return;
+        }
         let Some(tracker) = locked(&self.tracker).clone() else { return };
         // Fails only if the tracker is closed meanwhile, and then there is nothing to wait for.
         let _closed = tokio::task::spawn_blocking(move || tracker.flush().wait()).await;

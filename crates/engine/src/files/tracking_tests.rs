@@ -3,8 +3,9 @@ use context_watch::{Acknowledge, Event, Flush, Tracked, TrackerStatus};
 
 use super::*;
 
-/// A tracker that sees nothing.
-struct Blind;
+/// A tracker that sees nothing, and counts the waits for what it has seen.
+#[derive(Clone, Default)]
+struct Blind(Arc<AtomicU64>);
 
 impl Tracker for Blind {
     fn track(&self, _: &Utf8Path) -> Result<Tracked, WatchError> {
@@ -14,6 +15,7 @@ impl Tracker for Blind {
     fn untrack(&self, _: &Utf8Path) {}
 
     fn flush(&self) -> Flush {
+        self.0.fetch_add(1, Ordering::Relaxed);
         let (flush, acknowledge) = Acknowledge::pair();
         acknowledge.done();
         flush
@@ -30,17 +32,19 @@ impl Sink for Blind {
     fn deliver(&mut self, _: Event) {}
 }
 
-async fn client() -> Client {
+async fn client(blind: &Blind) -> Client {
+    let blind = blind.clone();
     crate::files::tests::client_with(|options| Options {
-        tracker: Some(Arc::new(|_| Ok(Arc::new(Blind)))),
+        tracker: Some(Arc::new(move |_| Ok(Arc::new(blind.clone())))),
         ..options
     })
     .await
 }
 
 async fn tracking() -> Tracking {
+    let blind = Blind::default();
     let tracking = Tracking::new(true, 1_024);
-    tracking.start(&client().await, Blind);
+    tracking.start(&client(&blind).await, blind);
     tracking
 }
 
@@ -52,6 +56,19 @@ fn heard() -> (Arc<Mutex<Vec<String>>>, FileListener) {
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
     let kept = Arc::clone(&heard);
     (heard, Arc::new(move |event: &FileEvent| locked(&kept).push(event.path.clone())))
+}
+
+#[tokio::test]
+async fn only_a_session_with_files_waits_for_the_tracker() {
+    let blind = Blind::default();
+    let tracking = Tracking::new(true, 1_024);
+    tracking.start(&client(&blind).await, blind.clone());
+    let waits = || blind.0.load(Ordering::Relaxed);
+    tracking.flush().await;
+    assert_eq!(waits(), 0);
+    tracking.track("/work/a".into(), &source("/work/a"));
+    tracking.flush().await;
+    assert_eq!(waits(), 1);
 }
 
 #[test]
@@ -101,7 +118,7 @@ async fn listeners_hear_of_touched_files_until_they_unsubscribe_or_the_session_e
     let tracking = tracking().await;
     tracking.track("/a".into(), &source("/a"));
     let (before, after) = (heard(), heard());
-    let touch = tracking.touch(client().await.paths);
+    let touch = tracking.touch(client(&Blind::default()).await.paths);
     let first = tracking.touch_listeners().add(before.1);
     tracking.touch_listeners().add(after.1);
     touch("/a".into());
