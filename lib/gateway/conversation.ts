@@ -83,6 +83,8 @@ export class Conversation {
   #isOld = false
   /** The projection has rolled in this request. */
   #hasRolled = false
+  /** The look at the disk for this request, which the projection waits for, too. */
+  #looked: Promise<unknown> | undefined
   /** The receipts of rolls of what others have edited. */
   #receipts: RollReceipt[] = []
   /** The request before this one went out without the projection. */
@@ -290,7 +292,8 @@ export class Conversation {
     }
     const { manager, projection } = await this.#open()
     // This request notifies the model of files that changed on disk before it.
-    await within(LOOK_MS, pass.looked ?? manager.look()).catch(() => undefined)
+    const looked = (this.#looked = pass.looked ?? manager.look())
+    await within(LOOK_MS, looked).catch(() => undefined)
     await meetFiles(manager, { api: this.api, cwd: this.cwd, facts: this.#facts }, messages, Math.min(common, this.#met))
     this.#isOld = false
     this.#hasRolled = false
@@ -368,6 +371,7 @@ export class Conversation {
         return [...messages]
       },
       ...(this.#sentMs === undefined ? {} : { sentMs: this.#sentMs, sentMessages: this.#common }),
+      looked: () => this.#looked,
       onWarning: (sentence) => this.#options.onTrouble('projection', sentence.replace(/^pi-context-manager: /, '')),
       model: () => modelOf(this.#request as ModelRequest),
       ...(keptOf === undefined

@@ -78,6 +78,11 @@ export interface ProjectionOptions {
    * request. Default: always 1.
    */
   cacheKept?: (next: { isPrompt: boolean }) => number
+  /**
+   * The last look at the disk, if the host has begun one for this request itself: files that have changed before it are told in it. Default:
+   * each call looks on its own.
+   */
+  looked?: () => Promise<unknown> | undefined
   /** Called once for each kind of failure, with a sentence. Default: emits a process warning. */
   onWarning?: (sentence: string) => void
   /** Called after each roll. */

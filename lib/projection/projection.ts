@@ -74,8 +74,7 @@ export class Projection {
     this.#manager = checkedSession(manager)
     this.#options = options
     this.#warnings = new Warnings(options.onWarning, 'CONTEXT_PROJECTION')
-    const { shape } = options
-    this.#shape = typeof shape === 'string' ? shapeNamed(shape) : shape
+    this.#shape = typeof options.shape === 'string' ? shapeNamed(options.shape) : options.shape
     this.#boundary = new CallBoundary(manager)
     this.#results = new Results(manager)
     this.#driver = new Driver(manager, {
@@ -84,6 +83,7 @@ export class Projection {
       accepted: () => {},
       call: (moment) => this.#call(moment),
       mayRoll: () => this.#pass?.isRepeated !== true && !isHeld(this.#pass) && this.#mayHide(),
+      looked: () => this.#options.looked?.(),
     })
   }
 

@@ -111,7 +111,7 @@ export class Driver<L extends Landmark = Landmark> {
   async take(when: When, always = false): Promise<Plan | undefined> {
     this.#claim()
     // The next call tells the model of files that changed on disk before it. What fails here, `advance` tries again.
-    if (when === 'prompt' || when === 'end') await within(LOOK_MS, this.manager.look()).catch(() => {})
+    if (when === 'prompt' || when === 'end') await within(LOOK_MS, this.#port.looked?.() ?? this.manager.look()).catch(() => {})
     const fresh = await this.#news()
     const atUserTurn = fresh.some(({ message }) => roleOf(message) === 'user')
     const isTime = when === 'end' || (when === 'call' && (atUserTurn || this.#isCold))

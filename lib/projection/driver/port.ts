@@ -72,6 +72,8 @@ export interface Port<L extends Landmark = Landmark> {
   accepted(): void
   /** Describes the next model call. */
   call(moment: Moment): ModelCall
+  /** The look at the disk that the host has begun for this hand-over; undefined if there is none. */
+  looked?(): Promise<unknown> | undefined
   /** True if a roll may happen at a moment: whether the host can apply it, and the model bring text back. */
   mayRoll(when: When): boolean
   /** The engine has made a plan; its edits are the caller's to apply. */
