@@ -14,6 +14,9 @@ describe('help and wrong use', () => {
     [['replay', '--policies', 'pi,magic', 'x'], 'unknown policy "magic"'],
     [['replay', '--cache', 'huge', 'x'], 'no cache rules "huge"'],
     [['replay', '--window', 'wide', 'x'], '--window needs a number'],
+    [['replay', '--per-turn', '0', 'x'], '--per-turn needs a number from 1'],
+    [['replay', '--per-turn', '1.5', 'x'], 'whole number'],
+    [['replay', '--policies', 'bound', '--save-baseline', '/nonexistent/baseline', 'x'], 'name it in --policies, too'],
     [['replay', '--check', '/nonexistent.json', 'x'], '/nonexistent.json'],
   ])('%j', async (args, sentence) => {
     const { code, stdout, stderr } = await cli(args)

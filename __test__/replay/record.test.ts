@@ -100,6 +100,23 @@ describe('every policy has the cache that the session had', () => {
     )
   })
 
+  test('a part of the rules that the user names replaces that part alone', async () => {
+    const { file } = transcript({ calls: 60, output: () => 4000 })
+    const costs = async (...args: string[]): Promise<[name: string, from: string, cost: number]> => {
+      const [{ policies, regime }] = JSON.parse((await cli(['replay', file, '--json', '--policies', 'append', ...args])).stdout).sessions
+      return [regime.cache, regime.from, policies.append.cost]
+    }
+    const [name, from, own] = await costs()
+    expect([name, from]).toEqual(['anthropic', 'record'])
+    expect(await costs('--minimum', '1024')).toEqual([name, from, own])
+    for (const args of [
+      ['--lookback', '1'],
+      ['--granularity', '20000'],
+      ['--minimum', '90000'],
+    ])
+      expect(await costs(...args)).toEqual([name, from, expect.toSatisfy((cost: number) => cost > 1.02 * own)])
+  })
+
   test('a lifetime that the user names replaces the recorded one, and saves or loses only expired prefixes', async () => {
     const { file } = transcript({ pauses: { 10: 20, 20: 20 }, lifetime: 'five minutes' })
     const own = await replayed(file, ALL, { policies: ['recorded'] })

@@ -1,8 +1,8 @@
 /** The options of the command `replay`. */
 import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { CACHES, POLICY_NAMES } from '../replay/index.ts'
-import type { CacheRules, JsonReport, PolicyName, RecordUse, ReplayOptions } from '../replay/index.ts'
+import { CACHES, POLICY_NAMES, withNamed } from '../replay/index.ts'
+import type { CacheRules, JsonReport, NamedRules, PolicyName, RecordUse, ReplayOptions } from '../replay/index.ts'
 import { BINDINGS, UNKNOWN_PRICES } from '../models/index.ts'
 import type { Binding, PriceFactor } from '../models/index.ts'
 import { ratioPrices } from '../recordings/index.ts'
@@ -135,10 +135,11 @@ export function optionsOf(values: Values): ReplayOptions {
   return {
     policies: policiesOf(values.policies),
     cache: cacheOf(values),
+    namedRules: namedRulesOf(values),
     window: countOf('window', values.window, 200_000, 1000),
     record: recordOf(values),
     manager: {
-      perTurn: numberOf('per-turn', values['per-turn'], 5, 0, 1_000_000),
+      perTurn: countOf('per-turn', values['per-turn'], 5, 1, 1_000_000),
       turnsBack: countOf('turns-back', values['turns-back'], 3, 1, 1_000_000),
       onlyAtUserTurn: values['only-at-user-turn'] === true,
       overheadTokens: OVERHEAD_TOKENS,
@@ -169,23 +170,21 @@ function cacheOf(values: Values): CacheRules {
     throw new UsageError(`there are no cache rules "${name}"; known are ${Object.keys(CACHES).join(', ')}`)
   }
   const rules: CacheRules = CACHES[name as keyof typeof CACHES]
-  const { lookback } = values
+  return { ...withNamed(rules, namedRulesOf(values)), lifetimeMs: 1000 * numberOf('lifetime', values.lifetime, rules.lifetimeMs / 1000, 0, 1e9) }
+}
+
+function namedRulesOf({ lookback, minimum, granularity }: Values): NamedRules {
   return {
-    ...rules,
-    // A cache that looks back has breakpoints.
-    kind: lookback !== undefined && rules.kind === 'prefix' ? 'breakpoints' : rules.kind,
-    lookback: lookback === undefined ? rules.lookback : numberOf('lookback', lookback, 0, 1, 1_000_000),
-    minimum: numberOf('minimum', values.minimum, rules.minimum),
-    granularity: numberOf('granularity', values.granularity, rules.granularity, 1),
-    lifetimeMs: 1000 * numberOf('lifetime', values.lifetime, rules.lifetimeMs / 1000, 0, 1e9),
+    ...(lookback !== undefined && { lookback: numberOf('lookback', lookback, 0, 1, 1_000_000) }),
+    ...(minimum !== undefined && { minimum: numberOf('minimum', minimum, 0) }),
+    ...(granularity !== undefined && { granularity: numberOf('granularity', granularity, 1, 1) }),
   }
 }
 
 /** The parts of the record that count: everything that no option names. Rules for the cache mean another provider, who lost nothing. */
-function recordOf({ cache, lookback, minimum, granularity, lifetime, window, losses = cache === undefined ? 'record' : 'none' }: Values): RecordUse {
+function recordOf({ cache, lifetime, window, losses = cache === undefined ? 'record' : 'none' }: Values): RecordUse {
   if (losses !== 'record' && losses !== 'none') throw new UsageError(`--losses is record or none, not "${losses}"`)
-  const isOwn = [cache, lookback, minimum, granularity].every((given) => given === undefined)
-  return { cache: isOwn, lifetime: cache === undefined && lifetime === undefined, window: window === undefined, losses: losses === 'record' }
+  return { cache: cache === undefined, lifetime: cache === undefined && lifetime === undefined, window: window === undefined, losses: losses === 'record' }
 }
 
 function debtCapOf(given: string | undefined): 'none' | number | undefined {

@@ -38,7 +38,11 @@ export async function replay(args: string[]): Promise<number> {
   const options = optionsOf(values)
   const scale = scaleOf(values)
   if (values.html !== undefined) needReplaceable(values.html, 'a page')
-  if (values['save-baseline'] !== undefined) needReplaceable(values['save-baseline'], 'a baseline')
+  if (values['save-baseline'] !== undefined) {
+    if (!options.policies.includes('pi-context-manager'))
+      throw new UsageError('--save-baseline keeps the figures of "pi-context-manager"; name it in --policies, too')
+    needReplaceable(values['save-baseline'], 'a baseline')
+  }
   const baseline = values.check === undefined ? undefined : readBaseline(values.check)
   const used = values.all === true ? usedFolders().map(({ path }) => path) : []
   const paths = [...(await pathsNamed(positionals)), ...used]

@@ -20,7 +20,7 @@ export interface CacheRules {
   lookback: number | undefined
   /** The shortest prefix that is cached, in tokens. */
   minimum: number
-  /** If blocks may be split, a cached prefix is a multiple of this many tokens (1: exact to the token). */
+  /** A cached prefix is a multiple of this many tokens (1: exact to the token, where blocks may be split). */
   granularity: number
   /** The lifetime of a prefix after its last use, in milliseconds. */
   lifetimeMs: number
@@ -31,6 +31,19 @@ export interface CacheRules {
   findsAll?: boolean
   /** The cost of writing a token, in fresh input tokens, where it differs from the model's usual price. */
   write?: number
+}
+
+/** The parts of a cache's rules that a user names. */
+export type NamedRules = Partial<Pick<CacheRules, 'lookback' | 'minimum' | 'granularity'>>
+
+/** Rules with the parts that a user names. A cache that looks back has breakpoints. */
+export function withNamed(rules: CacheRules, named: NamedRules): CacheRules {
+  return { ...rules, ...named, kind: named.lookback !== undefined && rules.kind === 'prefix' ? 'breakpoints' : rules.kind }
+}
+
+/** The same rules for a cache that keeps everything but what the record lost, where the user names nothing else. */
+export function keptRules(rules: CacheRules, { lookback, granularity = 1 }: NamedRules = {}): CacheRules {
+  return { ...rules, lifetimeMs: Infinity, granularity, findsAll: lookback === undefined }
 }
 
 /** For how long a request asks to keep what it writes: the blocks of the system part, and all others. */
@@ -150,7 +163,9 @@ export class PromptCache {
       this.#known = this.#known.filter((known) => known !== extended)
     }
     this.#keep({ blocks: [...blocks], ends })
-    return this.#enough(unitsBefore(blocks, best) / this.#unitsPerToken)
+    const tokens = unitsBefore(blocks, best) / this.#unitsPerToken
+    const { granularity } = this.#rules
+    return this.#enough(granularity > 1 ? Math.floor(tokens / granularity) * granularity : tokens)
   }
 
   /** True if an end lies at most `lookback` positions before a breakpoint. */

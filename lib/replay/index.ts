@@ -1,8 +1,8 @@
 /** Recorded sessions under several policies, priced and reported. Other folders import only this file. */
 export { baselineOf, compare, readBaseline } from './baseline.ts'
 export type { HeldSession } from './baseline.ts'
-export { CACHES } from './cache.ts'
-export type { CacheRules } from './cache.ts'
+export { CACHES, withNamed } from './cache.ts'
+export type { CacheRules, NamedRules } from './cache.ts'
 export { JsonWriter } from './json.ts'
 export type { JsonReport } from './json.ts'
 export { OwnPhrases, phrasesOf } from './missed/phrases.ts'

@@ -38,7 +38,7 @@ export function lossSentence(sums: LossSums | undefined, written?: (cost: number
   const causes = [
     byCause.expired.count === 0 ? [] : [`${byCause.expired.count} had expired`],
     byCause.model.count === 0 ? [] : [`${byCause.model.count} followed a change of the model`],
-    byCause.unknown.count === 0 || known === 0 ? [] : [`${byCause.unknown.count} have no recorded cause`],
+    byCause.unknown.count === 0 || known === 0 ? [] : [`${byCause.unknown.count} ${byCause.unknown.count === 1 ? 'has' : 'have'} no recorded cause`],
   ].flat()
   const why = causes.length === 0 ? '' : `; ${causes.join(', ')}`
   const again = written === undefined ? `${short(tokens)} tokens were written again` : `Writing it again cost ${written(cost)}`

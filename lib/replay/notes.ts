@@ -2,7 +2,7 @@
 import type { JsonReport } from './json.ts'
 import type { RegimeReport } from './report.ts'
 import type { Summary } from './summary.ts'
-import { dollars, tokens } from '../ui/index.ts'
+import { counted, dollars, tokens } from '../ui/index.ts'
 
 /** Calls, and dollars that were paid for them. */
 interface Paid {
@@ -34,11 +34,16 @@ export function leftOutLines(files: JsonReport['leftOut'], { leftOut, calls, pla
 
 /** Says what a session was replayed with. */
 export function regimeText({ from, cache, lifetimeMs, lifetime, window, losses }: RegimeReport): string {
-  const kept = lifetime === undefined ? `${lifetimeMs / 60_000} minutes` : lifetime === 'mixed' ? 'five minutes and an hour, mixed' : lifetime
+  const kept = lifetime === undefined ? minutes(lifetimeMs) : lifetime === 'mixed' ? 'five minutes and an hour, mixed' : lifetime
   const lost = losses.length === 0 ? '' : `, lost ${losses.length === 1 ? 'once' : `${losses.length} times`}`
   return from === 'record'
     ? `on the recorded cache (${cache}, ${kept}${lost}), window of ${tokens(window)}`
-    : `on an assumed cache (${cache}, ${lifetimeMs / 60_000} minutes), window of ${tokens(window)}`
+    : `on an assumed cache (${cache}, ${minutes(lifetimeMs)}), window of ${tokens(window)}`
+}
+
+/** Whole minutes, or seconds. */
+function minutes(ms: number): string {
+  return ms % 60_000 === 0 ? counted(ms / 60_000, 'minute') : counted(ms / 1000, 'second')
 }
 
 /** Says what was paid outside the conversations, such as for subagents; undefined for nothing. */

@@ -3,7 +3,7 @@
  * record tells them and the user does not say otherwise.
  */
 import { HOUR_WRITE, readName, rulesOf, UNKNOWN_PRICES } from '../models/index.ts'
-import { CACHES } from './cache.ts'
+import { CACHES, keptRules, withNamed } from './cache.ts'
 import { ChosenLifetimes } from './chosen.ts'
 import type { CacheRules } from './cache.ts'
 import { costOf, knownPrices, ratioPrices } from '../recordings/index.ts'
@@ -47,7 +47,7 @@ export class Regime {
     const { record } = survey
     // The gateway's counts are those of other requests than the agent's own, which its file has.
     const use = record.isKnown && !survey.isThroughGateway ? options.record : undefined
-    const rules = use?.cache === true ? rulesByModel(survey.models[0] ?? '') : options.cache
+    const rules = use?.cache === true ? withNamed(rulesByModel(survey.models[0] ?? ''), options.namedRules ?? {}) : options.cache
     this.#isOwnLifetime = use?.lifetime === true
     const lifetimeMs = this.#isOwnLifetime ? (record.lifetimeMs ?? rules.lifetimeMs) : options.cache.lifetimeMs
     this.cache = { ...rules, lifetimeMs }
@@ -58,6 +58,11 @@ export class Regime {
     const { sizes, unitsPerToken, isScaled } = survey
     this.sized = use !== undefined && isScaled !== true ? sizes.sized(unitsPerToken) : { factors: new Map(), systemTokens: undefined, clearings: new Map() }
     this.#hourShare = record.lifetimeMs !== undefined && record.lifetimeMs > FIVE_MINUTES_MS ? 1 : 0
+  }
+
+  /** The rules by which the recorded cache is replayed: it keeps everything but what the record lost. Undefined: those of {@link cache}. */
+  get kept(): CacheRules | undefined {
+    return this.isKept ? keptRules(this.cache, this.#options.namedRules) : undefined
   }
 
   /** Choices of the cache's lifetime, where there are any: at Anthropic itself, whose models have their plain names there, and not on a plan. */

@@ -1,5 +1,5 @@
 /** The options of a replay, and its report on a session. */
-import type { CacheRules } from './cache.ts'
+import type { CacheRules, NamedRules } from './cache.ts'
 import type { OwnPhrases } from './missed/phrases.ts'
 import type { Lifetime } from './policies/managed.ts'
 import type { ManagerOptions, PolicyName, PolicyRequest } from './policies/policy.ts'
@@ -13,6 +13,8 @@ import type { ByLabel, RollRecord, Series, TallyFigures } from './tally.ts'
 export interface ReplayOptions {
   policies: readonly PolicyName[]
   cache: CacheRules
+  /** The parts of its rules that the user names, which also replace those of the record. */
+  namedRules?: NamedRules
   /** The same prices for every model; if undefined, each model's own. */
   prices?: Prices
   /** The context window in tokens. */

@@ -99,7 +99,7 @@ class Run {
       systemTokens: regime.sized.systemTokens ?? survey.systemTokens,
       window: regime.window,
       cache: regime.cache,
-      ...(regime.isKept && { isKept: true }),
+      ...(regime.kept !== undefined && { kept: regime.kept }),
       summaries: survey.summaries,
       manager: options.manager,
       ...(options.store !== undefined && { store: options.store }),

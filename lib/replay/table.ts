@@ -1,6 +1,6 @@
 /** The report for terminals: sessions by what they save, the totals, the verdict. */
 import { basename } from 'node:path'
-import { columns, dayOf, fitted, middleCut, savingCell, shareCell, shortened, tokens, wrapped } from '../ui/index.ts'
+import { columns, counted, dayOf, fitted, middleCut, savingCell, shareCell, shortened, tokens, wrapped } from '../ui/index.ts'
 import { amountOf, answersOf, billOf, kindOf, plainAmountOf } from './accounts.ts'
 import { measuresOf } from './measures.ts'
 import { regimeText, sideNote } from './notes.ts'
@@ -151,7 +151,7 @@ export function sessionTable(report: SessionReport, paint: Paint = PLAIN, width 
   const scale = `${report.charsPerToken.toFixed(2)} characters a token, system prompt and tools ${tokens(report.systemTokens)} tokens`
   const skipped = [...Object.entries(report.skipped).map(([kind, count]) => `${count} ${kind}`), ...[sideNote(report.side) ?? []].flat()]
   const left = skipped.length === 0 ? '' : `\n  left out: ${skipped.join(', ')}`
-  const title = `${report.file}\n  ${programTitle(report.format)}, ${report.calls} answers, ${model}, ${scale}\n  ${regimeText(report.regime)}${left}`
+  const title = `${report.file}\n  ${programTitle(report.format)}, ${counted(report.calls, 'answer')}, ${model}, ${scale}\n  ${regimeText(report.regime)}${left}`
   return `${title}\n${table(report, paint, width)}`
 }
 

@@ -110,8 +110,7 @@ export class Tally {
     this.name = name
     this.#chosen = chosen
     this.#setting = setting
-    const { cache, isKept } = setting
-    this.#cache = new PromptCache(isKept === true ? { ...cache, lifetimeMs: Infinity, granularity: 1, findsAll: true } : cache, setting.unitsPerToken)
+    this.#cache = new PromptCache(setting.kept ?? setting.cache, setting.unitsPerToken)
   }
 
   /** The costs so far. */

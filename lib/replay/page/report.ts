@@ -1,6 +1,6 @@
 /** The report for people: one self-contained page, written piece by piece. */
 import { basename } from 'node:path'
-import { accountText, bars, compared, dayOf, difference, escape, lineChart, prose, STYLE, timeline, tokens, toolClass } from '../../ui/index.ts'
+import { accountText, bars, compared, counted, dayOf, difference, escape, lineChart, prose, STYLE, timeline, tokens, toolClass } from '../../ui/index.ts'
 import type { JsonReport } from '../json.ts'
 import { measuresOf } from '../measures.ts'
 import type { Measured } from '../measures.ts'
@@ -131,7 +131,7 @@ function session(report: SessionReport, open: boolean): string {
   const { calls, models, charsPerToken, systemTokens, details, unit, policies } = report
   const skipped = [...Object.entries(report.skipped).map(([kind, count]) => `${count} ${kind}`), ...[sideNote(report.side) ?? []].flat()]
   const left = skipped.length === 0 ? '' : `; left out: ${skipped.join(', ')}`
-  const facts = `${calls} answers, ${regimeText(report.regime)}, ${models.join(', ') || 'unknown model'}, ${charsPerToken.toFixed(2)} characters a token, system prompt and tools ${tokens(systemTokens)} tokens${left}`
+  const facts = `${counted(calls, 'answer')}, ${regimeText(report.regime)}, ${models.join(', ') || 'unknown model'}, ${charsPerToken.toFixed(2)} characters a token, system prompt and tools ${tokens(systemTokens)} tokens${left}`
   const lines = POLICY_NAMES.filter((name) => details.series[name] !== undefined)
   const size = lineChart(
     'Context size over calls',

@@ -23,8 +23,8 @@ export interface Setting {
   /** The model's context window in tokens. */
   window: number
   cache: CacheRules
-  /** The cache keeps everything that the record does not tell to be lost; its lifetime counts only for the context manager. */
-  isKept?: boolean
+  /** The rules of a cache that keeps everything that the record does not tell to be lost; `cache` counts only for the context manager then. */
+  kept?: CacheRules
   /** Summaries to use when a policy compacts, in order. */
   summaries: readonly string[]
   /** The file for the context manager's store; in memory if undefined. */
