@@ -139,7 +139,7 @@ class Rollout {
         yield* this.#call(item, piCall(textOf(item['name']), argumentsOf(item['arguments'])), asked)
         return
       case 'custom_tool_call':
-        yield* this.#call(item, [textOf(item['name']), { input: item['input'] }], asked)
+        yield* this.#call(item, [textOf(item['name']) || 'unknown', { input: item['input'] }], asked)
         return
       case 'local_shell_call': {
         const { type: _, ...action } = isFields(item['action']) ? item['action'] : {}

@@ -23,6 +23,14 @@ interface Replacement {
   newText: string
 }
 
+/** The most bytes of a path. */
+const LONGEST_PATH = 4096
+
+/** True if a path can be one of a file. */
+function isPath(path: string): boolean {
+  return path !== '' && !path.includes('\0') && Buffer.byteLength(path) <= LONGEST_PATH
+}
+
 /** The known texts of files by path, in the order of the recording. */
 export class Files {
   readonly #contents = new Map<string, string>()
@@ -32,7 +40,7 @@ export class Files {
     const { message } = entry
     if (message.role !== 'toolResult' || message.isError === true) return undefined
     const call = calls.of(message.toolCallId)
-    if (call?.path === undefined) return undefined
+    if (call?.path === undefined || !isPath(call.path)) return undefined
     switch (call.name) {
       case 'read':
         return this.#read(call.path, call.args, entry)

@@ -1,9 +1,11 @@
 /** Pi's session files: version 1 is a list; versions 2 and 3 are a tree, written in chronological order. */
 import { headerOf } from '../lines/index.ts'
 import { soundUsage } from '../models/index.ts'
+import { isFields } from '../core/index.ts'
 import { soundDollars } from './counts.ts'
 import { jsonLines } from './lines.ts'
 import { callsOf, folderOf, Recording } from './recording.ts'
+import { hasOddParts, soundContent, soundMessage } from './sound.ts'
 import type { BranchStep, EditStep, RecordedEntry, Message, Origin, Problem, RecordedUsage, Saved, SideCall, Step, Summarized } from './recording.ts'
 
 /** The type of the extension's entry that marks a session of the holdout. */
@@ -38,6 +40,8 @@ export class PiRecording extends Recording {
         tree.skip()
         continue
       }
+      const content = isFields(value['message']) ? value['message']['content'] : value['content']
+      if (hasOddParts(content)) report({ file: this.file, line: number, message: "a part of the message can't be read and is left out", fatal: false })
       yield* tree.take(value)
     }
   }
@@ -174,13 +178,13 @@ function messageOf(entry: Record<string, unknown>): Message | undefined {
     case 'message': {
       const message = entry['message'] as Message | null | undefined
       if (typeof message !== 'object' || message === null || typeof message.role !== 'string') return undefined
-      return message.role === 'hookMessage' ? { ...message, role: 'custom' } : withSoundUsage(withoutHeader(message))
+      return message.role === 'hookMessage' ? { ...soundMessage(message), role: 'custom' } : withSoundUsage(withoutHeader(soundMessage(message)))
     }
     case 'custom_message':
       return {
         role: 'custom',
         customType: entry['customType'],
-        content: entry['content'] as Message['content'] & object,
+        content: soundContent(entry['content']),
       }
     case 'branch_summary':
       return { role: 'branchSummary', summary: String(entry['summary'] ?? '') }

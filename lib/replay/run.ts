@@ -93,7 +93,7 @@ class Run {
     const { cwd, id } = recording.origin
     const regime = new Regime(options, survey)
     const setting: Setting = {
-      sessionId: id,
+      sessionId: isSessionId(id) ? id : 'unknown',
       cwd,
       unitsPerToken: survey.unitsPerToken,
       systemTokens: regime.sized.systemTokens ?? survey.systemTokens,
@@ -352,4 +352,9 @@ class Run {
 
 function proseOf(blocks: readonly ReplayBlock[]): ReplayBlock[] {
   return blocks.filter(({ label }) => label === 'answer' || label === 'thinking' || label === 'user' || label === 'summary')
+}
+
+/** True if the store takes a text as the ID of a session: at most 512 bytes, without control characters. */
+function isSessionId(id: string): boolean {
+  return id !== '' && Buffer.byteLength(id) <= 512 && !/\p{Cc}/u.test(id)
 }

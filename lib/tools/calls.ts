@@ -88,7 +88,7 @@ export function hostArguments(name: string, args: Fields, edited: Fields): Field
 export function piCall(name: string, args: Fields): [tool: string, args: Fields] {
   const call = engineCall(name, args)
   const { path, oldText, newText, ...rest } = call.args
-  if (call.tool !== 'edit' || 'edits' in rest) return [call.tool, call.args]
+  if (call.tool !== 'edit' || 'edits' in rest) return [call.tool || 'unknown', call.args]
   return ['edit', { path, edits: [{ oldText, newText }], ...rest }]
 }
 
