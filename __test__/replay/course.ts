@@ -27,7 +27,7 @@ export interface Course {
   attached?: number
   /** Calls before which the program cleared all outputs but the newest five, without a word. */
   clearings?: readonly number[]
-  lifetime?: 'hour' | 'five minutes' | 'mixed'
+  lifetime?: 'hour' | 'five minutes' | 'mixed' | 'split'
   /** Characters of an output; a number for each call. */
   output?: (call: number) => number
   /** Tokens of each answer that the transcript does not show. */
@@ -99,7 +99,7 @@ export function transcript(course: Course): { file: string; bill: number; mixed:
     const prompt = Math.round(tokens)
     const read = Math.round(Math.min(cached, prompt))
     const written = prompt - read
-    const hour = life === 'hour' ? written : 0
+    const hour = life === 'hour' ? written : life === 'split' ? Math.round(written / 3) : 0
     // Input 5, read .5, written 6.25 and 10 a million.
     bill += (read * 0.5 + hour * 10 + (written - hour) * 6.25) / 1e6
     const mixedRead = Math.round(Math.min(mixedCached, prompt))

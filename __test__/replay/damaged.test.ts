@@ -236,3 +236,11 @@ test('an answer without readable content keeps its bill, and the line is told', 
   expect(answers.map(({ message }) => [message.content, message.usage?.input])).toEqual([[[], 700]])
   expect(problems).toMatchObject([{ line: 3, message: expect.stringContaining('is left out'), fatal: false }])
 })
+
+test('a count that is larger than all of them together counts as 0, and is doubted', async () => {
+  const usage = { input: 700, output: 9, cacheRead: 50, cacheWrite: 200_001, totalTokens: 762 }
+  const lines = PI.map((line) => ('message' in line && line.message!.role === 'assistant' ? { ...line, message: { ...line.message, usage } } : line))
+  const { steps } = await stepsOf(temporaryFile('s.jsonl', lines.map((line) => JSON.stringify(line)).join('\n')))
+  const counts = entriesOf(steps).flatMap(({ message }) => message.usage ?? [])
+  expect(counts).toMatchObject([{ input: 700, output: 9, cacheRead: 50, cacheWrite: 0, isDoubtful: true }])
+})

@@ -18,6 +18,7 @@ describe('the policy `recorded` costs the billed amount', () => {
     ['an hour', {}],
     ['five minutes', { lifetime: 'five minutes' }],
     ['mixed lifetimes', { lifetime: 'mixed' }],
+    ['two lifetimes in each call', { lifetime: 'split' }],
     ['a pause of twenty minutes on an hour', { pauses: { 20: 20 } }],
     ['the same on five minutes', { pauses: { 20: 20 }, lifetime: 'five minutes' }],
     ['a night', { pauses: { 12: 600, 25: 10 } }],
@@ -31,8 +32,10 @@ describe('the policy `recorded` costs the billed amount', () => {
     ['all of it', { lifetime: 'mixed', pauses: { 9: 7, 21: 90 }, losses: [13], summaries: [26], hidden: 500, isWarm: true }],
   ])('%s', async (_, course, tolerance = 0.01) => {
     const { file, bill } = transcript(course)
-    const { recordedCost, policies, regime } = await replayed(file)
+    const { recordedCost, paid, policies, regime } = await replayed(file)
     expect(recordedCost).toBeCloseTo(bill, 6)
+    expect(paid!.cost).toBeCloseTo(bill, 6)
+    expect(paid!.answers).toBeCloseTo(((course.calls ?? 40) * 90 * 25) / 1e6, 6)
     expect(regime.from).toBe('record')
     // The recording has the amount of output that a program cleared, not the names of the outputs.
     expect(Math.abs(policies.recorded!.cost / bill - 1)).toBeLessThan(tolerance)

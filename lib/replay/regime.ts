@@ -86,6 +86,14 @@ export class Regime {
   }
 
   /**
+   * The prices of the recorded counts of a call, given those of its moment. Counts tell themselves which of the written tokens were
+   * written for an hour, so these prices have no hour in them.
+   */
+  pricesOfCounts(model: string, prices: Prices): Prices {
+    return this.#isOwnLifetime && this.cache.write === undefined ? this.usual(model) : prices
+  }
+
+  /**
    * The provider caches by itself, and its counts tell of no written token, so that the bill has none either. Recorders may leave them
    * out: Codex's earlier versions do.
    */

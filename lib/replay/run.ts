@@ -268,11 +268,15 @@ class Run {
     const [prices, record] = [this.#regime.prices(model, call), this.#regime.recordOf(call)]
     const moment: PolicyMoment = { at: this.#at, model, prices, ...(isRepeated && { isRepeated }), ...(record !== undefined && { record }) }
     this.#bound.call(this.#setting.systemTokens, moment)
-    const paid = isRepeated ? 0 : promptCost(message, moment.prices, this.#options.prices !== undefined)
+    const paid = isRepeated ? 0 : promptCost(message, this.#regime.pricesOfCounts(model, prices), this.#options.prices !== undefined)
     this.#price = moment.prices.input / 1_000_000
     if (paid === undefined) this.#paid.uncounted += 1
-    this.#paid.cost += paid ?? 0
-    if (!isRepeated && paid !== undefined) this.#paid.answers += this.#regime.billOf({ usage: message.usage, model }, paid, moment.prices) - paid
+    if (paid !== undefined && !isRepeated) {
+      const bill = this.#regime.billOf({ usage: message.usage, model }, paid, moment.prices)
+      // A recorder may note a smaller cost than its counts have.
+      this.#paid.cost += Math.min(paid, bill)
+      this.#paid.answers += Math.max(0, bill - paid)
+    }
     const needs = needsOf(message)
     const plain = needs.length === 0 ? [] : this.#plain.request(moment).blocks
     const sent: Sent[] = []
