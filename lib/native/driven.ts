@@ -78,7 +78,7 @@ export abstract class DrivenSession extends native.ContextManager {
   /**
    * Checks an edit of a file before it is made. `oldTexts` are the texts that it replaces; leave them out for a write of the
    * whole file. If the file has changed since the model last saw or wrote it, and the change has touched none of these
-   * texts' lines, the answer has a `difference` to add to the edit's result. If it has, or if nothing is known of the edit,
+   * texts' lines or the model has read these since, the answer has a `difference` to add to the edit's result. If it has, or if nothing is known of the edit,
    * the answer has a `refusal` with the difference; after that, the model counts as knowing the change. With neither: go
    * ahead. With `callId`, the ID of the tool call, its result counts as exactly this answer.
    */

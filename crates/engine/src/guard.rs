@@ -121,7 +121,8 @@ impl Engine {
     /// Checks an edit before it is made, if the file has changed since the model last saw or wrote it.
     ///
     /// `old_texts` are the texts that the edit replaces. If each of them occurs exactly once in the file as it is now, and
-    /// the change has touched none of their lines, the edit may go through, and the difference comes with its result.
+    /// the change has touched none of their lines or the model has read these since, the edit may go through, and the
+    /// difference comes with its result.
     /// Otherwise, and for an edit of which nothing is known or that replaces the whole file, the answer is a refusal with
     /// the difference. The model has then seen the change, and its next edit is allowed.
     ///

@@ -7,7 +7,7 @@ use context_lines::escape;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 
-use crate::difference::{Comparison, MAX_TOGETHER, ShownChange};
+use crate::difference::{Comparison, MAX_TOGETHER, ShownChange, are_within};
 use crate::notices::Sentences;
 use crate::records::Unreported;
 use crate::seen::{At, Unseen};
@@ -72,8 +72,8 @@ impl JudgedEdit {
 
 impl<F: Fn(&ObjectId) -> bool> Sight<'_, F> {
     /// Decides on an edit. If each of the replaced texts occurs exactly once in the file as it is now, and the change has
-    /// touched none of their lines, the edit may be made, and the difference comes with its result. Otherwise it is refused
-    /// with the difference. The answer has the beginning of a difference that is too long, or nothing of it.
+    /// touched none of their lines or the model has read these since, the edit may be made, and the difference comes with its
+    /// result. Otherwise it is refused with the difference. The answer has the beginning of a difference that is too long, or nothing of it.
     ///
     /// # Errors
     /// `Unseen` if a version was not read yet.
@@ -95,15 +95,22 @@ impl<F: Fn(&ObjectId) -> bool> Sight<'_, F> {
         };
         let refused = |sentence| Ok(JudgedEdit::refused(filled(sentence, &[("path", &path)])));
         let Some((old, new)) = old.zip(new) else { return refused(sentences.edit_unknown) };
+        let knowledge = self.knowledge(file);
+        let read: Vec<_> = knowledge.shown_of(now).map(|lines| lines.first..=lines.last).collect();
         // The comparison takes too long, or too many changed lines would have to be shown.
-        let Some(comparison) = Comparison::of(&old, new) else { return refused(sentences.edit_large) };
+        let Some(comparison) = Comparison::of(&old, new) else {
+            return match replaced.is_some_and(|texts| are_within(&read, texts, new)) {
+                true => Ok(JudgedEdit::allowed(filled(sentences.beside_large, &[("path", &path)]))),
+                false => refused(sentences.edit_large),
+            };
+        };
         // The version that is most like the read text may be the present one.
         let Some(shown) = comparison.shown("as you know it", "as it is now") else {
             return refused(sentences.edit_unknown);
         };
         let is_room = compared + shown.units() <= MAX_TOGETHER;
         let shown = if is_room { shown } else { ShownChange::TooLarge };
-        let is_beside = replaced.is_some_and(|texts| comparison.touches_nothing_new(texts));
+        let is_beside = replaced.is_some_and(|texts| comparison.touches_nothing_new(texts, &read));
         let [whole, begun, large] = match is_beside {
             true => [sentences.edit_beside, sentences.beside_begun, sentences.beside_large],
             false => [sentences.edit_refused, sentences.edit_begun, sentences.edit_large],

@@ -1,5 +1,7 @@
 //! The common lines of two texts of a file, and descriptions of their difference.
 
+use std::ops::RangeInclusive;
+
 use context_model::tokens::utf16_len;
 
 use crate::compared::Compared;
@@ -134,23 +136,27 @@ impl<'t> Comparison<'t> {
         ShownChange::Begun { head, more: (added + removed).saturating_sub(changed), added, removed }
     }
 
-    /// True if a caller who knows only the old text can replace these texts in the new one: each occurs exactly once, and none
-    /// of its lines, nor anything between them, is other than in the old text.
+    /// True if a caller who knows only the old text, and the lines `read` of the new one, can replace these texts in the new one:
+    /// nothing in their lines, or between them, is other than in what the caller knows.
     #[must_use]
-    pub(crate) fn touches_nothing_new(&self, replaced: &[String]) -> bool {
-        let kept: Vec<_> = self.compared.kept().collect();
-        let is_kept = |text: &String| {
-            let Some(at) = self.new.find(text.as_str()).filter(|_| !text.is_empty()) else { return false };
-            let is_once = self.new.rfind(text.as_str()) == Some(at);
-            // In bytes: the last one of the text may be the middle of a character.
-            let lines_before =
-                |end: usize| self.new.as_bytes()[..end].iter().filter(|byte| **byte == b'\n').count();
-            let first = lines_before(at);
-            let last = lines_before(at + text.len() - 1);
-            is_once && kept.iter().any(|lines| lines.start <= first && last < lines.end)
-        };
-        !replaced.is_empty() && replaced.iter().all(is_kept)
+    pub(crate) fn touches_nothing_new(&self, replaced: &[String], read: &[RangeInclusive<usize>]) -> bool {
+        let kept = self.compared.kept().map(|lines| lines.start + 1..=lines.end);
+        let known: Vec<_> = kept.chain(read.iter().cloned()).collect();
+        are_within(&known, replaced, self.new)
     }
+}
+
+/// True if each of these texts occurs exactly once in another text, and within one of these ranges of its lines, counted from 1.
+pub(crate) fn are_within(lines: &[RangeInclusive<usize>], texts: &[String], text: &str) -> bool {
+    let is_within = |part: &String| {
+        let Some(at) = text.find(part.as_str()).filter(|_| !part.is_empty()) else { return false };
+        let is_once = text.rfind(part.as_str()) == Some(at);
+        // In bytes: the last one of the part may be the middle of a character.
+        let line_at = |end: usize| text.as_bytes()[..end].iter().filter(|byte| **byte == b'\n').count() + 1;
+        let (first, last) = (line_at(at), line_at(at + part.len() - 1));
+        is_once && lines.iter().any(|range| *range.start() <= first && last <= *range.end())
+    };
+    !texts.is_empty() && texts.iter().all(is_within)
 }
 
 /// A line of a diff without the end of a long one.

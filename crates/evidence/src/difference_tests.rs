@@ -179,7 +179,19 @@ fn replacement_touches_nothing_new(
     #[case] expected: bool,
 ) {
     let replaced: Vec<String> = replaced.iter().map(|text| (*text).to_owned()).collect();
-    assert_eq!(Comparison::of(old, new).unwrap().touches_nothing_new(&replaced), expected);
+    assert_eq!(Comparison::of(old, new).unwrap().touches_nothing_new(&replaced, &[]), expected);
+}
+
+#[rstest]
+#[case::read(&["x"], true)]
+#[case::read_and_kept(&["a", "x"], true)]
+#[case::beyond_what_was_read(&["y"], false)]
+#[case::across_its_end(&["x\ny"], false)]
+#[case::across_read_and_kept(&["a\nx"], false)]
+fn replacement_may_touch_what_was_read(#[case] replaced: &[&str], #[case] expected: bool) {
+    let replaced: Vec<String> = replaced.iter().map(|text| (*text).to_owned()).collect();
+    let comparison = Comparison::of("a\nb\nc\n", "a\nx\ny\n").unwrap();
+    assert_eq!(comparison.touches_nothing_new(&replaced, &[2..=2]), expected);
 }
 
 #[test]

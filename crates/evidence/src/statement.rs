@@ -172,6 +172,12 @@ impl Knowledge {
         }
     }
 
+    /// The lines of these bytes that are in sight.
+    pub(crate) fn shown_of(&self, hash: Digest) -> impl Iterator<Item = &Passage> {
+        let is_of = move |lines: &&Passage| lines.content.hash == Some(hash);
+        self.outstanding.iter().map(|one| &one.lines).filter(is_of)
+    }
+
     /// The version that the statements tell of last, if nothing that stands is of another one.
     pub fn told(&self) -> Option<Digest> {
         let told = self.told.flatten();

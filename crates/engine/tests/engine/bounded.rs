@@ -34,6 +34,8 @@ enum Change {
     Emptied,
     /// Five lines in the middle are other ones.
     Few,
+    /// Each line has another word.
+    Words,
 }
 
 const LINE: &str = "a line of the file ";
@@ -65,6 +67,7 @@ impl Change {
             }
             Self::Emptied => String::new(),
             Self::Few => other(count / 2, count / 2 + 5),
+            Self::Words => other(0, count),
         };
         (old, new)
     }
@@ -124,6 +127,35 @@ async fn each_answer_about_a_change_has_a_limit(
         }
         let after = chat.engine.guard_edit(&path, texts.as_deref(), Some("five")).await.unwrap();
         assert_eq!(after, EditGuard::Allowed { difference: None });
+    }
+}
+
+/// A part of the file that is shown again says as much as it does of a file of which the model has been told nothing.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn part_that_is_read_again_allows_the_next_edit(
+    #[values(Change::Indented, Change::CarriageReturns, Change::Words, Change::Shuffled)] change: Change,
+    #[values(400, 4_000)] count: usize,
+) {
+    let (_bench, mut chat, path) = changed(change, count).await;
+    let texts = [change.of(count).1.split_inclusive('\n').nth(3).unwrap().to_owned()];
+    let (is_allowed, text) = guarded(chat.engine.guard_edit(&path, Some(&texts), Some("two")).await.unwrap());
+    assert!(!is_allowed && text.contains("read it again"), "{text}");
+    chat.answered("two", "edit", json!({ "path": path }), &text, Status::Fail).await;
+    chat.advance().await;
+    chat.read("three", &path, Some((1, 20))).await;
+    chat.advance().await;
+    let seen = chat.engine.guard_edit(&path, Some(&texts), Some("four")).await.unwrap();
+    assert!(guarded(seen).0);
+    // The rest is as unknown as it was, while the former text is in sight.
+    if count > 400 {
+        return;
+    }
+    let unseen = [change.of(count).1.split_inclusive('\n').nth(300).unwrap().to_owned()];
+    for call in ["five", "six"] {
+        let (is_allowed, text) =
+            guarded(chat.engine.guard_edit(&path, Some(&unseen), Some(call)).await.unwrap());
+        assert!(!is_allowed && text.contains("read it again"), "{text}");
     }
 }
 
