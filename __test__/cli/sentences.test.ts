@@ -12,8 +12,8 @@ afterEach(cleanUp)
 const MODELS: [facts: unknown, sentence: string][] = [
   [[], ' is not a JSON object of models'],
   [{ m: 3 }, ': "m" needs an object of facts about the model'],
-  [{ m: { input: '3' } }, ': "input" of "m" needs a number of 0 or more, not "3"'],
-  [{ m: { input: 3, cacheRead: -1 } }, ': "cacheRead" of "m" needs a number of 0 or more, not -1'],
+  [{ m: { input: '3' } }, ': "input" of "m" needs a number from 0 to 1,000,000,000,000, not "3"'],
+  [{ m: { input: 3, cacheRead: -1 } }, ': "cacheRead" of "m" needs a number from 0 to 1,000,000,000,000, not -1'],
   [{ m: { input: 3, tiers: [{ factor: 2 }] } }, ': "tiers" of "m" needs a list of {"inputTokensAbove": TOKENS, "factor": TIMES}'],
 ]
 

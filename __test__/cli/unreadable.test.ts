@@ -74,6 +74,26 @@ describe.skipIf(reason !== undefined)('usage', () => {
     expect(await ended(own, ['usage', ...options], {})).toEqual({ code: 1, stdout: '', stderr: told })
   })
 
+  test("odd lines among the gateway's notes are counted, and odd values cost no other figure", async () => {
+    const own = emptyHome()
+    const usage = { input: 1_000_000, output: 0, cacheRead: 0, cacheWrite: 0 }
+    const call = { at: 1e12, session: 'claude-code:s', folder: '/w', model: 'claude-sonnet-4-5', billed: usage, plain: usage, isHeldOut: false }
+    const odd = { input: null, output: 1, cacheRead: 1, cacheWrite: 1 }
+    const lines = [call, { ...call, at: 1e18 }, { ...call, prices: { input: 1e308, output: 1e308 } }, { ...call, billed: odd }, { ...call, at: null }, 'x']
+    put(
+      own.file(BILLS),
+      lines
+        .map((line) => JSON.stringify(line))
+        .join('\n')
+        .slice(0, -1),
+    )
+    const found = await ended(own, ['usage', '--json'], {})
+    expect(found).toMatchObject({ code: 0, stderr: "3 lines of the gateway's notes can't be read; what their calls cost is missing\n" })
+    const { total, rows } = JSON.parse(found.stdout)
+    expect(total).toMatchObject({ calls: 3, cost: 9 })
+    expect(rows.map(({ key }: { key: string }) => key)).toEqual([expect.stringMatching(/^2001-09-0/), 'no date'])
+  })
+
   test.each([
     ["the gateway's notes", BILLS, `left out: ~/${BILLS}: permission denied`],
     ["the folder of the gateway's notes", `${dirname(BILLS)}/`, `left out: ~/${BILLS}: permission denied`],

@@ -81,7 +81,8 @@ function modelsIn(file: string): ModelOverrides {
   for (const [name, facts] of Object.entries(found)) {
     if (!isFields(facts)) throw new UsageError(`${file}: "${name}" needs an object of facts about the model`)
     const wrong = AMOUNTS.find((fact) => facts[fact] !== undefined && !isAmount(facts[fact]))
-    if (wrong !== undefined) throw new UsageError(`${file}: "${wrong}" of "${name}" needs a number of 0 or more, not ${JSON.stringify(facts[wrong])}`)
+    if (wrong !== undefined)
+      throw new UsageError(`${file}: "${wrong}" of "${name}" needs a number from 0 to 1,000,000,000,000, not ${JSON.stringify(facts[wrong])}`)
     if (!isGivenPrices(facts)) throw new UsageError(`${file}: "tiers" of "${name}" needs a list of {"inputTokensAbove": TOKENS, "factor": TIMES}`)
   }
   return found as ModelOverrides

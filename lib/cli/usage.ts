@@ -6,6 +6,7 @@ import { isThere } from '../core/index.ts'
 import { hostSession } from '../gateway/index.ts'
 import {
   accountText,
+  counted,
   dayOf,
   dollars,
   fitted,
@@ -98,11 +99,12 @@ export async function usage(args: string[]): Promise<number> {
     lifetimes.add(charge)
     return true
   }
+  let unread = 0
   const noted = new NotedCalls()
   const listed = new ListedCalls()
   if (gatewayFile !== undefined) {
     await orLeftOut(gatewayFile, left, async () => {
-      for await (const charge of gatewayCharges(gatewayFile)) {
+      for await (const charge of gatewayCharges(gatewayFile, () => (unread += 1))) {
         noted.add(charge)
         add(charge)
       }
@@ -133,6 +135,7 @@ export async function usage(args: string[]): Promise<number> {
     for (const line of tableOf(group, rows, total, paint)) await write(line)
     for (const line of [...planLines(total), ...lifetimeLines(lifetimes.sums), ...compared.flatMap(comparedLines)]) await write(line)
   })
+  if (unread > 0) tell(`${counted(unread, 'line')} of the gateway's notes can't be read; what ${unread === 1 ? 'its call' : 'their calls'} cost is missing`)
   if (values.json !== true) {
     if (total.calls === 0)
       tell(

@@ -81,9 +81,12 @@ export interface GivenPrices {
   tiers?: readonly PriceFactor[]
 }
 
-/** True for a number of 0 or more. */
+/** More than any price, window or factor: sums of larger numbers lose their meaning. */
+const MOST = 1e12
+
+/** True for a number of 0 or more that can be counted with. */
 export function isAmount(value: unknown): value is number {
-  return typeof value === 'number' && value >= 0 && value < Infinity
+  return typeof value === 'number' && value >= 0 && value <= MOST
 }
 
 /** True for prices that can be counted with: amounts of 0 or more, and steps. */

@@ -6,16 +6,22 @@ import { callCost, isGivenPrices, pricesWith, soundUsage } from '../models/index
 import { jsonLines } from '../recordings/index.ts'
 import type { Charge } from './charges.ts'
 
-/** Reads a gateway's file; nothing if there is none. Lines that are none of a call are skipped. */
-export async function* gatewayCharges(path: string): AsyncGenerator<Charge> {
-  for await (const call of gatewayCalls(path)) yield chargeOf(call)
+/** Reads a gateway's file; nothing if there is none. `onLeftOut` is called for each line in which no call can be read. */
+export async function* gatewayCharges(path: string, onLeftOut?: () => void): AsyncGenerator<Charge> {
+  for await (const call of gatewayCalls(path, onLeftOut)) yield chargeOf(call)
 }
 
 /** The calls in a gateway's file, as it has noted them; none without a file. Throws the system's error if it can't be read. */
-export async function* gatewayCalls(path: string): AsyncGenerator<BilledCall> {
+export async function* gatewayCalls(path: string, onLeftOut: () => void = () => {}): AsyncGenerator<BilledCall> {
   if (!isThere(path)) return
-  for await (const { value } of jsonLines(path)) if (isBilled(value)) yield soundCall(withBreak(value))
+  for await (const { value } of jsonLines(path, onLeftOut)) {
+    if (isBilled(value)) yield soundCall(withBreak(value))
+    else onLeftOut()
+  }
 }
+
+/** The largest time that a date can have, in milliseconds since the epoch. */
+const LAST_MS = 8.64e15
 
 function chargeOf({ at, session, folder, model, billed, plain, summary, prices: given, isHeldOut, isPlan, isDoubtful, lifetime }: BilledCall): Charge {
   const call = { at, session, folder, model, calls: 1, isHeldOut, isManaged: !isHeldOut }
@@ -63,9 +69,9 @@ function isBilled(value: unknown): value is BilledCall {
 }
 
 /** A call without what can't be read of its additions. */
-function withBreak({ broken, lifetime, prices, ...call }: BilledCall): BilledCall {
+function withBreak({ broken, lifetime, prices, at, ...call }: BilledCall): BilledCall {
   return {
-    ...call,
+    ...{ ...call, at: Math.abs(at) <= LAST_MS ? at : 0 },
     ...(isGivenPrices(prices) && { prices }),
     ...(isBreak(broken) && { broken: broken as GatewayBreak }),
     ...(isChoice(lifetime) && { lifetime }),
