@@ -2,7 +2,8 @@
 import { stat } from 'node:fs/promises'
 import type { StoreOptions, StoreState } from '../index.js'
 import { LARGE_BYTES } from '../lib/ui/index.ts'
-import { addressesIn, shownUrl } from '../lib/core/index.ts'
+import { ADDRESS_WANTED, shownUrl, storeInEnv } from '../lib/core/index.ts'
+import type { StoreInEnv } from '../lib/core/index.ts'
 
 /** An XTDB database, as named in the settings. */
 export interface XtdbPlace {
@@ -28,22 +29,23 @@ const LONG_MS = 30_000
  * the settings. Throws a message if they contradict each other. `kept`: whether Pi keeps the session.
  */
 export function placeOf(kept: boolean, setting: string | XtdbPlace | undefined, env: NodeJS.ProcessEnv, defaultPath: () => string): Place {
-  const kind = env['CONTEXT_STORE'] || undefined
   // If Pi does not keep a session, neither do we.
-  if (!kept || kind === 'memory') return { options: { kind: 'memory' }, name: 'memory' }
-  if (kind !== undefined && kind !== 'sqlite' && kind !== 'xtdb') throw new Error(`CONTEXT_STORE is sqlite, xtdb or memory, not "${kind}"`)
-  const path = env['CONTEXT_STORE_PATH'] || undefined
+  if (!kept) return MEMORY
+  const named = storeInEnv(env)
+  if (named.kind === 'memory') return MEMORY
   const remote = typeof setting === 'object' ? setting : undefined
-  if (kind === 'xtdb' || (kind === undefined && path === undefined && remote !== undefined)) return xtdb(kind === undefined ? {} : env, remote)
-  const file = path ?? (typeof setting === 'string' ? setting : defaultPath())
+  if (named.kind === 'xtdb') return xtdb(named, remote)
+  if (named.kind === undefined && remote !== undefined) return xtdb({ nodes: [], journal: undefined }, remote)
+  const file = named.path ?? (typeof setting === 'string' ? setting : defaultPath())
   return { options: { kind: 'sqlite', path: file }, name: file }
 }
 
-function xtdb(env: NodeJS.ProcessEnv, setting: XtdbPlace | undefined): Place {
-  const given = addressesIn(env['CONTEXT_XTDB_URL'] ?? '')
-  const [url, ...urls] = given.length > 0 ? given : setting === undefined ? [] : [setting.url, ...(setting.urls ?? [])]
-  if (url === undefined) throw new Error('CONTEXT_STORE=xtdb needs the address of a node in CONTEXT_XTDB_URL, as http://127.0.0.1:3000')
-  const journal = env['CONTEXT_XTDB_JOURNAL'] || setting?.journal
+const MEMORY: Place = { options: { kind: 'memory' }, name: 'memory' }
+
+function xtdb(named: Pick<StoreInEnv, 'nodes' | 'journal'>, setting: XtdbPlace | undefined): Place {
+  const [url, ...urls] = named.nodes.length > 0 ? named.nodes : setting === undefined ? [] : [setting.url, ...(setting.urls ?? [])]
+  if (url === undefined) throw new Error(ADDRESS_WANTED)
+  const journal = named.journal ?? setting?.journal
   return {
     options: { kind: 'xtdb', url, urls, ...(journal === undefined ? {} : { journal }) },
     name: `xtdb ${shownUrl(url)}`,

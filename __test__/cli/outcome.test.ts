@@ -72,6 +72,20 @@ describe('the same outcome has the same exit code in every command', () => {
     expect((await cli(['doctor'], { ...env, CONTEXT_STORE_PATH: join(home, 'none.db') })).code).toBe(2)
   })
 
+  test.each([
+    [{ CONTEXT_STORE: 'postgres' }, 'CONTEXT_STORE is sqlite, xtdb or memory, not "postgres"'],
+    [{ CONTEXT_STORE: 'xtdb' }, 'CONTEXT_STORE=xtdb needs the address of a node in CONTEXT_XTDB_URL'],
+    [{ CONTEXT_STORE: 'memory' }, 'CONTEXT_STORE=memory keeps nothing after a session'],
+  ])('a store that the environment names wrongly is never another one: %j', async (named, sentence) => {
+    const home = temporaryFolder('outcome-')
+    await storeIn(join(home, 'pi-context-manager'))
+    const env = { HOME: home, XDG_DATA_HOME: home, CONTEXT_STORE_PATH: '', CONTEXT_XTDB_URL: '', ...named }
+    for (const args of [['sessions'], ['doctor'], ['search', 'pelican'], ['forget', '--text', 'pelican'], ['prune', '--older-than', '1d']]) {
+      const { code, stdout, stderr } = await cli(args, env)
+      expect({ args, code, stdout, stderr }).toEqual({ args, code: 2, stdout: '', stderr: expect.stringContaining(sentence) })
+    }
+  })
+
   test('reports missing objects as not found', async () => {
     const folder = temporaryFolder('outcome-')
     const store = await storeIn(folder)

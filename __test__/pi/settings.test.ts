@@ -101,6 +101,7 @@ describe('settings', () => {
     ['nothing said', true, undefined, {}, { kind: 'sqlite', path: '/default.db' }, '/default.db'],
     ['a file', true, '/x.db', {}, { kind: 'sqlite', path: '/x.db' }, '/x.db'],
     ['a file of the environment', true, node, { CONTEXT_STORE_PATH: '/y.db' }, { kind: 'sqlite', path: '/y.db' }, '/y.db'],
+    ['a file in the home', true, node, { CONTEXT_STORE_PATH: '~/y.db' }, { kind: 'sqlite', path: join(homedir(), 'y.db') }, join(homedir(), 'y.db')],
     ['a session that is not kept', false, node, two, { kind: 'memory' }, 'memory'],
     ['memory', true, node, { CONTEXT_STORE: 'memory' }, { kind: 'memory' }, 'memory'],
     ['a database', true, node, {}, remote, 'xtdb http://db:3000'],

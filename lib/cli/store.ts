@@ -2,7 +2,8 @@
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { StoreOptions } from '../../index.js'
-import { addressesIn, defaultStorePath, isAddress, isThere, journalOf, shownUrl } from '../core/index.ts'
+import { ADDRESS_WANTED, addressesIn, defaultStorePath, isAddress, isThere, journalOf, shownUrl, storeInEnv } from '../core/index.ts'
+import type { StoreInEnv } from '../core/index.ts'
 import { billsFile } from '../gateway/index.ts'
 import { reasonOf, UsageError } from '../ui/index.ts'
 
@@ -19,7 +20,8 @@ export const STORE_HELP = `  --store STORE         the database file, or the htt
 
 /** The store named by the option. Throws a {@link UsageError} if the file does not exist, unless it may be new. */
 export function storeOf(text: string | undefined, mayBeNew = false): NamedStore {
-  const node = text ?? (process.env['CONTEXT_STORE'] === 'xtdb' ? process.env['CONTEXT_XTDB_URL'] : undefined)
+  const named = text === undefined ? namedInEnv() : undefined
+  const node = text ?? (named?.kind === 'xtdb' ? process.env['CONTEXT_XTDB_URL'] : undefined)
   if (node !== undefined && /^\s*https?:\/\//i.test(node)) {
     const [url = node, ...urls] = addressesIn(node)
     return { options: { kind: 'xtdb', url, urls }, name: shownUrl(url) }
@@ -29,7 +31,7 @@ export function storeOf(text: string | undefined, mayBeNew = false): NamedStore 
     const name = text === undefined ? 'CONTEXT_XTDB_URL' : '--store'
     throw new UsageError(`${name} is not the address of an XTDB node; write it as http://host:port`)
   }
-  const path = resolve(text ?? (process.env['CONTEXT_STORE_PATH'] || defaultStorePath()))
+  const path = resolve(text ?? named?.path ?? defaultStorePath())
   if (!mayBeNew && !isMade(path)) {
     const hint = text === undefined ? '; the first session of Pi or of the gateway creates it, and --store names another one' : '; check the path'
     throw new UsageError(`there is no store at ${path}${hint}`)
@@ -37,9 +39,24 @@ export function storeOf(text: string | undefined, mayBeNew = false): NamedStore 
   return { options: { kind: 'sqlite', path }, name: path }
 }
 
+/** What the environment says. Throws a {@link UsageError} where it names no store that can be opened here. */
+function namedInEnv(): StoreInEnv {
+  let named: StoreInEnv
+  try {
+    named = storeInEnv(process.env)
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+  if (named.kind === 'memory') throw new UsageError('CONTEXT_STORE=memory keeps nothing after a session; name a store with --store')
+  if (named.kind === 'xtdb' && named.nodes.length === 0) throw new UsageError(`${ADDRESS_WANTED}; or name a store with --store`)
+  return named
+}
+
 /** The file of the first session, if no store was named and none has been made yet; undefined otherwise. */
 export function unmadeStore(text: string | undefined): string | undefined {
-  if (text !== undefined || (process.env['CONTEXT_STORE_PATH'] ?? '') !== '' || process.env['CONTEXT_STORE'] === 'xtdb') return undefined
+  if (text !== undefined) return undefined
+  const named = namedInEnv()
+  if (named.path !== undefined || named.kind === 'xtdb') return undefined
   const path = resolve(defaultStorePath())
   return isMade(path) ? undefined : path
 }
@@ -63,7 +80,7 @@ export function ownedStoreOf(text: string | undefined): NamedStore {
 
 /** This machine's journal of an XTDB database, whether it is there or not. */
 export function journalFor({ url, urls }: { url: string; urls?: string[] }): string {
-  return process.env['CONTEXT_XTDB_JOURNAL'] || journalOf(url, dirname(defaultStorePath()), urls)
+  return storeInEnv(process.env).journal ?? journalOf(url, dirname(defaultStorePath()), urls)
 }
 
 /** The gateway's file beside a store; undefined without a store. */

@@ -35,6 +35,8 @@ export {
 } from './options.ts'
 export type { Names } from './options.ts'
 export { defaultStorePath, journalOf, journals, placed } from './place.ts'
+export { ADDRESS_WANTED, storeInEnv } from './store-env.ts'
+export type { StoreInEnv } from './store-env.ts'
 export { isRunning, PrivateFile, UNFINISHED, writePrivateFile } from './private-file.ts'
 export { leftovers, removeUnfinished, whileUnfinished, withFolder } from './unfinished.ts'
 export type { Leftover } from './unfinished.ts'
