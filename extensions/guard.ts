@@ -4,6 +4,31 @@ import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 /** The time limit of a handler, in milliseconds; after that, Pi continues without it. */
 export const HANDLER_LIMIT_MS = 30_000
 
+/** The time after which the user is told that the store is waited for, in milliseconds. */
+const LONG_MS = 2_000
+
+/** `promise`. While that takes long, the status line says that the store is waited for. */
+export async function toldIfLong<T>(promise: Promise<T>, ctx: ExtensionContext): Promise<T> {
+  let isTold = false
+  const say = (text: string | undefined): void => {
+    try {
+      if (ctx.hasUI) ctx.ui.setStatus('context', text)
+    } catch {
+      // The context of a session that has just been replaced no longer has an interface.
+    }
+  }
+  const timer = setTimeout(() => {
+    isTold = true
+    say('context: waiting for the store')
+  }, LONG_MS)
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    if (isTold) say(undefined)
+  }
+}
+
 /** `promise`, or a rejection with a sentence after `limitMs` milliseconds. */
 export async function bounded<T>(promise: Promise<T>, limitMs: number, what: string): Promise<T> {
   let timer: NodeJS.Timeout | undefined

@@ -9,7 +9,7 @@ import { Boundary } from './boundary.ts'
 import { Circumstances } from './circumstances.ts'
 import { exemptions, NestedCalls } from './results.ts'
 import type { Exempt } from './results.ts'
-import { bounded, Failures, HANDLER_LIMIT_MS, isPassing, tell } from './guard.ts'
+import { bounded, Failures, HANDLER_LIMIT_MS, isPassing, tell, toldIfLong } from './guard.ts'
 import { askAboutSecrets, isKept, unanswered } from './first-start.ts'
 import { HOLDOUT, isHeldOut, isMarked } from './holdout.ts'
 import { pathsOf } from './mounts.ts'
@@ -95,7 +95,7 @@ export class Host {
       const { boundary } = this
       if (boundary === undefined) return this.#given === undefined ? undefined : instead(this.#given, event)
       try {
-        const result = await bounded(work(boundary, event, ctx), HANDLER_LIMIT_MS, `the handler of ${name}`)
+        const result = await bounded(toldIfLong(work(boundary, event, ctx), ctx), HANDLER_LIMIT_MS, `the handler of ${name}`)
         this.#failures.success(name)
         return result
       } catch (error) {

@@ -1,15 +1,19 @@
 /** Failures are reported once, in a clear sentence, and Pi continues. */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
 import { checkAppendOnly } from '../../rig/checks.ts'
 import { cleanUp, runPrint, startRpc, temporaryFolder } from '../../rig/pi.ts'
+import { onCleanUp } from '../../rig/cleanup.ts'
+import type { RpcEvent } from '../../rig/rpc.ts'
 import { calls } from '../../rig/reply.ts'
 import { resultsById } from '../../rig/request.ts'
 import { command, handle, header, lines, notices, onFile, openStore, put, sessionIdOf, setUp, TOOLS_AT_ONCE } from './support.ts'
 import { some } from '../rows.ts'
+import { NODE } from '../replay/support.ts'
 
 afterEach(cleanUp)
 
@@ -138,6 +142,29 @@ describe('the store and the addon', () => {
     put(setting.home, 'context.db', 'this is a text file, and not a short one either'.repeat(100))
     const path = join(setting.home.cwd, 'context.db')
     await expectPlain(setting, { env: { CONTEXT_STORE_PATH: path } }, /^The context manager could not start: .*context\.db/)
+  })
+
+  onFile('the status line')('a store that another process has locked is waited for, and the status line says so', async () => {
+    const { home, load } = await setUp(script)
+    const path = join(home.cwd, 'kept', 'context.db')
+    const rpc = await startRpc({ ...load, env: { CONTEXT_STORE_PATH: path } })
+    await rpc.prompt('one')
+    const holds =
+      'const db = new (require("node:sqlite").DatabaseSync)(process.argv[1]); db.exec("BEGIN EXCLUSIVE"); console.log("held"); process.stdin.resume()'
+    const holder = spawn(NODE[0]!, ['--experimental-sqlite', '--disable-warning=ExperimentalWarning', '-e', holds, path], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    onCleanUp(() => void holder.kill())
+    await once(holder.stdout, 'data')
+    const from = rpc.mark
+    const two = rpc.prompt('two')
+    const status = (text: string | undefined) => (event: RpcEvent) => event['method'] === 'setStatus' && event['statusText'] === text
+    await rpc.waitFor(status('context: waiting for the store'), from)
+    const told = rpc.mark
+    holder.kill()
+    await two
+    expect(rpc.events.slice(told).some(status(undefined))).toBe(true)
+    expect(notices(rpc.events)).toEqual([])
   })
 
   test('an addon that is missing', async () => {
