@@ -174,10 +174,10 @@ const MINI = {
   ],
 }
 
-/** Every so many of them are replayed, too. */
+/** One in this number of damaged sessions is replayed as well. */
 const EACH = Number(process.env['CONTEXT_EACH'] ?? 40)
 
-/** What an agent never writes. */
+/** Values that an agent never writes. */
 const ODD = [null, 7, -1, 'x', '', true, [], [null], {}, { type: null }, [[]], [{ type: 'text' }]]
 
 /** All values that are in this one with another in place of one of its parts, and where. */

@@ -39,7 +39,7 @@ export function storeOf(text: string | undefined, mayBeNew = false): NamedStore 
   return { options: { kind: 'sqlite', path }, name: path }
 }
 
-/** What the environment says. Throws a {@link UsageError} where it names no store that can be opened here. */
+/** The store that the environment names. Throws a {@link UsageError} where it names no store that can be opened here. */
 function namedInEnv(): StoreInEnv {
   let named: StoreInEnv
   try {

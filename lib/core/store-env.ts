@@ -2,7 +2,7 @@
 import { addressesIn } from './node-address.ts'
 import { expandHome } from './paths.ts'
 
-/** What the variables say. */
+/** The values of these variables. */
 export interface StoreInEnv {
   /** `CONTEXT_STORE`. With a path alone it is `sqlite`; undefined where neither is set. */
   kind: 'sqlite' | 'xtdb' | 'memory' | undefined

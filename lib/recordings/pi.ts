@@ -236,7 +236,7 @@ function withSoundUsage(message: Message): Message {
 
 function soundNoted(noted: unknown): RecordedUsage | undefined {
   const { input, output, cacheRead, cacheWrite, cacheWrite1h: hour, totalTokens: whole, cost } = (noted ?? {}) as Record<string, unknown>
-  // A part that is larger than the whole is no count.
+  // A part can not be larger than the whole.
   const part = (count: unknown): unknown => (isAmount(whole) && whole > 0 && isAmount(count) && count > whole ? Number.NaN : count)
   const usage = soundUsage({ input: part(input), output: part(output), cacheRead: part(cacheRead), cacheWrite: part(cacheWrite), hour })
   if (usage === undefined || cost === null || cost === undefined) return usage
