@@ -17,6 +17,7 @@ import type { LastForm } from './forms.ts'
 import { meetFiles } from './files.ts'
 import { isSmallPart } from './cache-account.ts'
 import { recallIn } from './hidden.ts'
+import type { ResultBeside } from './hidden.ts'
 import { PlacedNotices } from './notices.ts'
 import { withTargets } from './pointers.ts'
 import { chainOf, commonLength } from './prefix.ts'
@@ -60,6 +61,8 @@ export class Conversation {
   before: Conversation | undefined
   /** True if everything of `before` may be brought back, and not only what a prompt names. */
   readonly continues: boolean
+  /** The results behind the branch of the last request, if that was one on the side. */
+  beside: readonly ResultBeside[] = []
   /** True if nothing was recorded of it anywhere before. */
   readonly #isNew: boolean
   readonly #options: ConversationOptions
@@ -178,6 +181,7 @@ export class Conversation {
   async next(request: ModelRequest, known: KnownRequest = {}): Promise<SentForm> {
     const { chain, looked } = known
     const { raw, items } = this.#last
+    this.beside = []
     const { messages } = request
     const common = known.common ?? commonLength(raw, messages)
     // A retry gets the same bytes; only its cache markers are its own.
@@ -198,7 +202,8 @@ export class Conversation {
   /** Answers a call of our tool. Undefined if this conversation has no such object. */
   async recall(input: RecallInput): Promise<string[] | undefined> {
     const opened = await within(this.#limitMs, this.#open())
-    return recallIn(opened, input, { isOnlyRecord: () => this.#met === 0, sent: () => this.last.sent, shape: shapeOf(this.api) })
+    const asked = { isOnlyRecord: () => this.#met === 0, sent: () => this.last.sent, beside: () => this.beside, shape: shapeOf(this.api) }
+    return recallIn(opened, input, asked)
   }
 
   /**
@@ -233,6 +238,7 @@ export class Conversation {
   async release(): Promise<StoreState | undefined> {
     const left = await this.close()
     this.#last = { raw: [], items: [] }
+    this.beside = []
     this.#chain = ['']
     this.#said = new SaidSoFar()
     this.#request = undefined

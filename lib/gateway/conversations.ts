@@ -12,12 +12,14 @@ import type { ConversationOptions, SentForm } from './conversation.ts'
 import type { BranchMark, Remembered, StoredForm } from './form-files.ts'
 import { inMemory } from './forms.ts'
 import type { Forms } from './forms.ts'
+import { resultsBeside } from './hidden.ts'
 import type { Sender } from './identity.ts'
 import { commonLength, linkOf } from './prefix.ts'
 import { isWhole } from '../projection/index.ts'
 import { folderOf, share } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import { marksOf } from './said.ts'
+import { shapeOf } from './shape.ts'
 import { askedIn, asideOf, choose, commonLinks, isMost, isNewChat, opened } from './stored.ts'
 import type { AskedRequest, FormChoice, Near } from './stored.ts'
 import { TracesSoFar } from './traces.ts'
@@ -100,6 +102,7 @@ export class Conversations {
       this.#noteBranch(key, near, asked)
       const conversation = this.#of(near, asked)
       if (near.live === undefined) this.#beside.set(conversation, key)
+      conversation.beside = resultsBeside(messages, near.common, shapeOf(request.api))
       return { form: asideOf(near, asked), conversation, isAside: true }
     }
     if (isBegun && !request.hasTools) return { form: undefined, conversation: undefined, isAside: true }

@@ -1,8 +1,8 @@
 /** Brings back what a form hides: the arguments of a call return together with its output. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
-import { callsOf, isEqual, isIdOfText, objectsOf, recallTexts } from '../projection/index.ts'
+import { callsIn, callsOf, isEqual, isIdOfText, objectsOf, recallTexts, standsFor, withArguments } from '../projection/index.ts'
 import type { Projection, RecallInput, Shape } from '../projection/index.ts'
-import { isFields, wellFormed } from '../core/index.ts'
+import { isFields, resultText, wellFormed } from '../core/index.ts'
 
 /** An open session and its projection. */
 interface Opened {
@@ -10,23 +10,80 @@ interface Opened {
   projection: Projection
 }
 
-/**
- * Answers a call of our tool: texts, or undefined if the session has no such object. The conversation may get a request meanwhile, so it is
- * asked late: whether this process has seen none of its requests (`isOnlyRecord`), and the messages of the last one as they went out.
- */
+/** The requests of a conversation, as a recall asks about them. The conversation may get another one while a call is answered, so it is asked late. */
+interface Asked {
+  /** This process has seen none of its requests. */
+  isOnlyRecord: () => boolean
+  /** The messages of the last one as they went out. */
+  sent: () => readonly object[]
+  /** The results behind the branch of a request on the side, if that was the last one. */
+  beside: () => readonly ResultBeside[]
+  shape: Shape
+}
+
+/** Answers a call of our tool: texts, or undefined if the session has no such object. */
 export async function recallIn(
   { manager, projection }: Opened,
   input: RecallInput,
-  { isOnlyRecord, sent, shape }: { isOnlyRecord: () => boolean; sent: () => readonly object[]; shape: Shape },
+  { isOnlyRecord, sent, beside, shape }: Asked,
 ): Promise<string[] | undefined> {
   const name = String(input.id).replace(/@\d+$/, '')
   const document = await manager.get(name)
   if (document === null) return isIdOfText(name) && (await projection.permits(name)) ? recallTexts(manager, input) : undefined
   if (document.type === 'toolcall' && !(await manager.sessionSets()).sessionIndex.includes(document['xt/id'])) return undefined
   if (isOnlyRecord()) projection.allow(document['xt/id'])
+  const other = await resultBeside(manager, document, beside())
+  if (other !== undefined) return withArguments(other.text, other.args)
   const call = await callAsItIs(document, { manager, projection })
   return recallTexts(manager, call === document ? input : { ...input, id: call['xt/id'] }, hiddenArguments(call, sent(), shape))
 }
+
+/** A result behind the branch of a request on the side, whose call is in front of it. */
+export interface ResultBeside {
+  callId: string
+  args: object
+  text: string
+}
+
+/**
+ * The results that a request on the side has behind its branch, for calls in front of it: its first `common` messages are those of the
+ * conversation. Nothing records them, and the answer with their calls goes out as it did there, with the marks of its arguments.
+ */
+export function resultsBeside(messages: readonly object[], common: number, shape: Shape): ResultBeside[] {
+  const open = new Map<string, object[]>()
+  const found: ResultBeside[] = []
+  for (let at = 0; at < messages.length;) {
+    const { size, parts } = shape.read(messages, at)
+    for (const part of parts) {
+      if (part.role === 'assistant') {
+        if (at >= common) return found
+        for (const { id, arguments: args } of callsIn(part)) open.set(id, [...(open.get(id) ?? []), args])
+      } else if (part.role === 'toolResult') {
+        const { toolCallId: callId = '' } = part
+        const args = open.get(callId)?.shift()
+        if (args !== undefined && at >= common) found.push({ callId, args, text: resultText(part) })
+      }
+    }
+    at += size
+  }
+  return found
+}
+
+/** The result that a request on the side has of a recorded call, if its host has changed that. */
+async function resultBeside(manager: ContextManager, document: ObjectDocument, all: readonly ResultBeside[]): Promise<ResultBeside | undefined> {
+  if (all.length === 0 || document.type !== 'toolcall') return undefined
+  const names = new Set(callsOf(document['xt/id']))
+  const same = all.filter(({ callId, args }) => (names.has(callId) || isDerived(callId, names)) && isEqual(wellFormed(args), document['args']))
+  for (const { text } of same) if (await standsFor(manager, text, document)) return undefined
+  return same[0]
+}
+
+/** True if a call and that of a result have no IDs of their own: then each is named by its output, too. */
+function isDerived(callId: string, names: ReadonlySet<string>): boolean {
+  return DERIVED.test(callId) && [...names].some((name) => DERIVED.test(name))
+}
+
+const DERIVED = /^gemini-[0-9a-f]{20}$/
 
 /**
  * The arguments of a recorded call that messages do not show whole. Asked of what was sent: the engine knows only its own form,
@@ -39,11 +96,8 @@ export function hiddenArguments(document: ObjectDocument, sent: readonly object[
   for (let at = 0; at < sent.length;) {
     const { size, parts } = shape.read(sent, at)
     at += size
-    for (const { role, content } of parts) {
-      if (role !== 'assistant' || typeof content === 'string') continue
-      for (const block of content)
-        if (block.type === 'toolCall' && 'id' in block && names.has(block.id) && isEqual(wellFormed(block.arguments), args)) return undefined
-    }
+    const calls = parts.flatMap((part) => (part.role === 'assistant' ? callsIn(part) : []))
+    if (calls.some(({ id, arguments: own }) => names.has(id) && isEqual(wellFormed(own), args))) return undefined
   }
   return args
 }

@@ -79,8 +79,12 @@ export async function broughtBack(manager: ContextManager, id: string, part?: Pa
 }
 
 function whole(change: SetChange): string[] {
-  const text = change.visible ? change.message : change.content || `${change.message}; it is empty`
-  return change.arguments === undefined ? [text] : [text, `arguments of the call: ${JSON.stringify(change.arguments)}`]
+  return withArguments(change.visible ? change.message : change.content || `${change.message}; it is empty`, change.arguments)
+}
+
+/** An answer to a call of the tool: a text, and the call's arguments if those have also collapsed. */
+export function withArguments(text: string, args: object | undefined): string[] {
+  return args === undefined ? [text] : [text, `arguments of the call: ${JSON.stringify(args)}`]
 }
 
 /** The part that a model asks for; undefined for all of it. Models also give empty texts for what they don't ask for. */
