@@ -5,7 +5,7 @@ import { textOf } from '../core/index.ts'
 import type { Environment, Fields } from '../core/index.ts'
 import { baseUrlIn } from './base-url.ts'
 import { SERVER_NAME } from './recall-tool.ts'
-import { fieldsOf, SettingsFiles } from './program-settings.ts'
+import { fieldsOf, SettingsFiles, valueOf } from './program-settings.ts'
 import type { Place, Program } from './program-settings.ts'
 
 /** Commands of the Copilot CLI that start no conversation. */
@@ -142,15 +142,4 @@ function baseOf(name: string, entry: unknown, file: string): string | undefined 
 function withBase(entry: unknown, baseUrl: string): Fields {
   const own = fieldsOf(entry)
   return { ...own, settings: { ...fieldsOf(own['settings']), baseUrl } }
-}
-
-/** The value of an option: the word behind it, or what follows its `=`. */
-function valueOf(args: readonly string[], names: readonly string[]): string | undefined {
-  for (const [index, word] of args.entries()) {
-    if (word === '--') return undefined
-    if (names.includes(word)) return args[index + 1]
-    const name = names.find((one) => one.startsWith('--') && word.startsWith(`${one}=`))
-    if (name !== undefined) return word.slice(name.length + 1)
-  }
-  return undefined
 }

@@ -95,6 +95,17 @@ export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {}
 }
 
+/** The value of an option: the word behind it, or what follows its `=`. */
+export function valueOf(args: readonly string[], names: readonly string[]): string | undefined {
+  for (const [index, word] of args.entries()) {
+    if (word === '--') return undefined
+    if (names.includes(word)) return args[index + 1]
+    const name = names.find((one) => one.startsWith('--') && word.startsWith(`${one}=`))
+    if (name !== undefined) return word.slice(name.length + 1)
+  }
+  return undefined
+}
+
 /** A text value in a table of a TOML file; the table '' is the beginning of the file. */
 export function tomlText(toml: string, table: string, name: string): string | undefined {
   let current = ''

@@ -10,8 +10,9 @@ import { baseUrlIn } from './base-url.ts'
 import { gemini } from './gemini-program.ts'
 import { cline, copilot, kimi } from './keyed-programs.ts'
 import { kilo, opencode } from './opencode-program.ts'
-import { fieldsOf, SECRET, SettingsFiles, tomlText } from './program-settings.ts'
+import { fieldsOf, SECRET, SettingsFiles, tomlText, valueOf } from './program-settings.ts'
 import type { Addresses, Launch, Place, Program } from './program-settings.ts'
+import { qwen } from './qwen-program.ts'
 import { SERVER_NAME } from './recall-tool.ts'
 
 /** Reads what a command line starts. Throws a UsageError if a base URL that it finds is none. */
@@ -163,15 +164,36 @@ function claude(args: readonly string[], { cwd, env }: Place): Program {
   }
 }
 
+/**
+ * Codex. Its settings have layers: a file of the profile that an argument names, the profile's table, which earlier versions have, and
+ * the beginning of the file.
+ */
 function codex(args: readonly string[], { env }: Place): Program {
-  const file = join(env['CODEX_HOME'] ?? join(env['HOME'] ?? homedir(), '.codex'), 'config.toml')
+  const home = env['CODEX_HOME'] ?? join(env['HOME'] ?? homedir(), '.codex')
   const read = new SettingsFiles()
+  const file = join(home, 'config.toml')
   const toml = read.text(file)
-  const provider = tomlText(toml, '', 'model_provider')
-  const addressIn = (table: string, name: string): string | undefined =>
-    baseUrlIn(`${table === '' ? name : `${table}.${name}`} in ${file}`, tomlText(toml, table, name))
-  const custom = provider === undefined || provider === 'openai' ? undefined : addressIn(`model_providers.${provider}`, 'base_url')
-  const openai = addressIn('', 'openai_base_url') ?? baseUrlIn('OPENAI_BASE_URL', env['OPENAI_BASE_URL'])
+  const named = valueOf(args, ['-p', '--profile'])
+  const profile = named ?? tomlText(toml, '', 'profile')
+  const own = named !== undefined && /^[\w-]+$/.test(named) ? join(home, `${named}.config.toml`) : undefined
+  const files = [...(own === undefined ? [] : [{ file: own, toml: read.text(own) }]), { file, toml }]
+  const layers = [...files.slice(0, -1).map((one) => ({ ...one, table: '' })), { file, toml, table: `profiles.${profile ?? ''}` }, { file, toml, table: '' }]
+  const settled = (name: string): (typeof layers)[number] | undefined => layers.find((one) => tomlText(one.toml, one.table, name) !== undefined)
+  const chosen = settled('model_provider')
+  const provider = setBy(args, 'model_provider') ?? (chosen === undefined ? undefined : tomlText(chosen.toml, chosen.table, 'model_provider'))
+  const addressIn = (one: { file: string; toml: string } | undefined, table: string, name: string): string | undefined =>
+    one === undefined ? undefined : baseUrlIn(`${table === '' ? name : `${table}.${name}`} in ${one.file}`, tomlText(one.toml, table, name))
+  const table = `model_providers.${provider}`
+  const custom =
+    provider === undefined || provider === 'openai'
+      ? undefined
+      : addressIn(
+          files.find((one) => tomlText(one.toml, table, 'base_url') !== undefined),
+          table,
+          'base_url',
+        )
+  const withOpenai = settled('openai_base_url')
+  const openai = addressIn(withOpenai, withOpenai?.table ?? '', 'openai_base_url') ?? baseUrlIn('OPENAI_BASE_URL', env['OPENAI_BASE_URL'])
   return {
     host: 'codex',
     upstreams: openai === undefined ? {} : { openai },
@@ -184,22 +206,16 @@ function codex(args: readonly string[], { env }: Place): Program {
   }
 }
 
-function qwen(args: readonly string[], { env }: Place): Program {
-  const openai = baseUrlIn('OPENAI_BASE_URL', env['OPENAI_BASE_URL'])
-  return {
-    host: 'qwen-code',
-    upstreams: {},
-    launch({ url, mcpUrl, secret }, folder) {
-      const settings = { mcpServers: { [SERVER_NAME]: { httpUrl: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, trust: true } } }
-      const base = openai === undefined ? `${url}/openai` : `${url}/${openai}`
-      return {
-        args: [...args],
-        env: { OPENAI_BASE_URL: base, QWEN_CODE_SYSTEM_DEFAULTS_PATH: join(folder, 'settings.json') },
-        files: { 'settings.json': JSON.stringify(settings) },
-        notes: [],
-      }
-    },
-  }
+/** The text that arguments of Codex set a value to: the last of `-c NAME=TEXT`, with quotes or without. */
+function setBy(args: readonly string[], name: string): string | undefined {
+  const end = args.indexOf('--')
+  const own = end < 0 ? args : args.slice(0, end)
+  const pairs = own.map((word, at) => (['-c', '--config'].includes(own[at - 1] ?? '') ? word : /^(?:--config=|-c=?)(.*)$/.exec(word)?.[1]))
+  const pair = pairs.findLast((one) => one?.split('=')[0]?.trim() === name)
+  return pair
+    ?.slice(pair.indexOf('=') + 1)
+    .trim()
+    .replace(/^(["'])(.*)\1$/, '$2')
 }
 
 /** Any program that reads the usual variables. */
