@@ -57,16 +57,16 @@ impl Inner {
         Ok(())
     }
 
-    /// Records when messages came whose places in the conversation don't say it: `answers` of one hand-over, which began behind a
-    /// request if `continues`, and, once they may leave, texts in the past.
+    /// Records when messages came whose places in the conversation don't say it: `together`, the number of answers of one hand-over, with
+    /// whether the cache was dead then, and, once they may leave, texts in the past.
     pub(crate) async fn note_arrivals(
         &self,
         state: &mut State,
-        together: Option<u64>,
+        together: Option<(u64, bool)>,
         may_leave: bool,
     ) -> Result<()> {
         let made = state.request.made;
-        let row = together.map(|answers| Arrived { made, answers, ..Arrived::default() });
+        let row = together.map(|(answers, dead)| Arrived { made, answers, dead, ..Arrived::default() });
         let past = if may_leave { state.unsent.arrived(made) } else { None };
         for one in row.into_iter().chain(past) {
             if self.commit(state, Fsync::WithSettle, |_, work| Ok(work.chat.arrived(&one))).await? {

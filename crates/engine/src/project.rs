@@ -75,6 +75,7 @@ impl Engine {
             state.request.clock.ask_again(call.sent_ms, moment(call));
         }
         let policy = state.request.policy(call, moment(call));
+        let was_dead = policy.cache_dead;
         state.request.segments.set_shortens(call.shortens);
         state.request.segments.set_system_tokens(call.system_tokens);
         // After an answer without calls a user's message comes next, and writes of others until then count.
@@ -128,7 +129,7 @@ impl Engine {
             }
         }
         self.inner.notices(&mut state, Fsync::WithSettle, call.place.as_deref()).await?;
-        self.inner.note_arrivals(&mut state, together, call.rolls).await?;
+        self.inner.note_arrivals(&mut state, together.map(|answers| (answers, was_dead)), call.rolls).await?;
         let policy = state.request.policy(call, moment(call));
         plan.rewrite_cost = state.request.segments.rewrite_cost(&policy);
         plan.spent = state.request.spent;

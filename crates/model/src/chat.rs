@@ -15,7 +15,7 @@
 //!                 "listed": "the lines of the notices that one of these represents" },
 //!               { "evidence": [{ "call": "call_1", "evidence": {} }] },
 //!               { "inserted": ["a text that the harness has put into the past"] },
-//!               { "arrived": { "made": 8, "answers": 6, "said": ["0123456789a"], "calls": ["call_1"] } },
+//!               { "arrived": { "made": 8, "answers": 6, "said": ["0123456789a"], "calls": ["call_1"], "dead": true } },
 //!               { "results": [], "excerpts": [], "arguments": [], "whole": ["call_2"], "bound": true }]
 //!   }],
 //!   "turn_count": 1, "toolcall_refs": ["call_1"], "records_evidence": true }

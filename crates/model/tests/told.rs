@@ -117,7 +117,14 @@ fn rolls_stay_with_what_is_before_them() {
         prose: ["first", "later", "a text that was redacted"].map(said_id).to_vec(),
         call_digests: vec![call(&["a", "b", "c"]), call(&["b", "c"])],
         bound: true,
-        spending: Some(Spending { answers: 1, kept: 1, untouched: 2_000.5, debt: -3.25, removed: 4 }),
+        spending: Some(Spending {
+            answers: 1,
+            kept: 1,
+            untouched: 2_000.5,
+            debt: -3.25,
+            removed: 4,
+            dead: true,
+        }),
     };
     let gone = RollEntry { results: call(&["c"]), bound: true, ..RollEntry::default() };
     let rolls = Chat::of(&earlier).rolls_before(Chat::of(&later), &[roll, gone]);
@@ -133,7 +140,14 @@ fn rolls_stay_with_what_is_before_them() {
         prose: ["first", "a text that was redacted"].map(said_id).to_vec(),
         call_digests: vec![call(&["a", "b"])],
         bound: true,
-        spending: Some(Spending { answers: 1, kept: 1, untouched: 2_000.5, debt: -3.25, removed: 4 }),
+        spending: Some(Spending {
+            answers: 1,
+            kept: 1,
+            untouched: 2_000.5,
+            debt: -3.25,
+            removed: 4,
+            dead: true,
+        }),
     };
     assert_eq!(rolls, std::slice::from_ref(&kept));
     let session = SessionId::new("s").unwrap();

@@ -184,6 +184,7 @@ impl Ledger {
             gain,
             pays_back_after_calls: calls_to_pay_back(cut.cost, gain),
             reason,
+            cache_dead: policy.cache_dead,
         }
     }
 }

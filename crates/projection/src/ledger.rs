@@ -43,7 +43,7 @@ pub struct Ledger {
     /// Items before this place have been in a request.
     shown: usize,
     /// Items before this place are as the last request had them.
-    cached: usize,
+    pub(super) cached: usize,
     /// The places, ascending, at which those requests ended that are still a prefix of what is shown.
     pub(super) ends: Vec<usize>,
     /// Stale, visible items and the rent that each has paid.
@@ -77,6 +77,10 @@ pub(super) struct Charged {
     pub spent: f64,
     /// The number of items in its request.
     pub end: usize,
+    /// The call's cost if it had found nothing cached.
+    pub fresh: f64,
+    /// The price of a token that it would have written then.
+    pub write: f64,
 }
 
 /// The rent that a stale item pays.
@@ -170,7 +174,14 @@ impl Ledger {
         self.unspent = 0.0;
         self.debt -= self.removed as f64 * price * factor;
         self.clock += policy.prices.read * factor;
-        self.charged.push(Charged { clock: self.clock, spent: self.spent, end: self.items.len() });
+        let write = policy.prices.write * factor;
+        self.charged.push(Charged {
+            clock: self.clock,
+            spent: self.spent,
+            end: self.items.len(),
+            fresh: self.total_tokens() as f64 * write,
+            write,
+        });
         for account in self.stale.range_mut(self.shown..).map(|(_, account)| account) {
             account.since = self.clock;
         }

@@ -31,6 +31,8 @@ pub struct Roll {
     pub pays_back_after_calls: Option<u32>,
     /// The reason for the roll.
     pub reason: RollReason,
+    /// It was decided on a dead cache.
+    pub cache_dead: bool,
 }
 
 impl Roll {
@@ -65,6 +67,7 @@ impl Roll {
             gain: 0.0,
             pays_back_after_calls: None,
             reason: RollReason::Pays,
+            cache_dead: false,
         }
     }
 }

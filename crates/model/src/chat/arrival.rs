@@ -17,6 +17,8 @@ pub struct Arrived {
     pub said: Vec<String>,
     /// Calls in the past.
     pub calls: Vec<ObjectId>,
+    /// The provider had nothing of these answers cached when they came.
+    pub dead: bool,
 }
 
 impl Arrived {
@@ -27,10 +29,16 @@ impl Arrived {
             answers: count("answers"),
             said: texts(entry, "said").map(str::to_owned).collect(),
             calls: texts(entry, "calls").map(ObjectId::new).collect(),
+            dead: entry.get("dead") == Some(&Value::Bool(true)),
         }
     }
 
     pub(super) fn to_json(&self) -> Value {
-        json!({ "made": self.made, "answers": self.answers, "said": self.said, "calls": self.calls })
+        let Self { made, answers, said, calls, dead } = self;
+        let mut entry = json!({ "made": made, "answers": answers, "said": said, "calls": calls });
+        if *dead {
+            entry["dead"] = Value::Bool(true);
+        }
+        entry
     }
 }

@@ -53,6 +53,9 @@ pub struct Spending {
     pub debt: f64,
     /// Tokens by which the request is shorter than it came, this change included.
     pub removed: i64,
+    /// The request with the change was decided on a dead cache: its call reads nothing from it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dead: bool,
 }
 
 impl RollEntry {

@@ -38,8 +38,15 @@ fn roll() -> impl Strategy<Value = RollEntry> {
     let words = prop::collection::vec("[0-9a-f]{11}", 0..3);
     let more = (list(), words, prop::collection::vec(list(), 0..3), (list(), list(), list()));
     let sum = || -1.0e9..1.0e9_f64;
-    let spending = (any::<[u64; 2]>(), sum(), sum(), any::<i64>()).prop_map(
-        |([answers, kept], untouched, debt, removed)| Spending { answers, kept, untouched, debt, removed },
+    let spending = (any::<[u64; 2]>(), sum(), sum(), any::<i64>(), any::<bool>()).prop_map(
+        |([answers, kept], untouched, debt, removed, dead)| Spending {
+            answers,
+            kept,
+            untouched,
+            debt,
+            removed,
+            dead,
+        },
     );
     let costs = (prop::option::of(receipt), prop::option::of(spending));
     (list(), list(), more, costs, any::<[bool; 2]>()).prop_map(

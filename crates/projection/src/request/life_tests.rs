@@ -234,7 +234,7 @@ fn later_process_continues_where_this_one_was(#[case] binding: Binding, #[case] 
                 |talk: &Talk| talk.request.segments.ledger.spending(talk.request.made, usize::MAX, 0.0, 0);
             let (one, other) = (spending(&again), spending(&talk));
             assert_eq!(one.removed, other.removed, "call {number}");
-            // The record does not say which calls found nothing cached.
+            // The record does not say which calls between two rolls found nothing cached.
             let near = |a: f64, b: f64| (a - b).abs() <= 0.02 * other.untouched;
             assert!(
                 near(one.untouched, other.untouched) && near(one.debt, other.debt),

@@ -198,7 +198,10 @@ impl Request {
     /// Once the visible request is rebuilt and its answers are counted: what it has cost so far is what the record says, and what the
     /// calls since then have cost. The provider has nothing cached that ends where a change has come later.
     pub fn repeat_spending(&mut self) {
-        self.segments.ledger.resume_spending(self.rolled.spendings(self.made), self.made);
+        let together = self.arrived.iter().filter(|one| one.dead);
+        let dead: Vec<(u64, u64)> =
+            together.map(|one| (one.made.saturating_sub(one.answers), one.made)).collect();
+        self.segments.ledger.resume_spending(self.rolled.spendings(self.made), &dead, self.made);
     }
 
     /// The entry that undoes the latest roll, before that happens; `None` if there is none. What the roll cost stays spent.
@@ -248,10 +251,9 @@ fn count_of(counts: &HashMap<ObjectId, usize>, object: &ObjectId) -> usize {
 /// A roll in the form that the chat records, before it is executed.
 pub fn entry_of(request: &Request, shape: &Shape) -> RollEntry {
     let Request { segments, rolled, made, .. } = request;
-    let removed = shape.roll.removed_tokens.cast_signed();
     let mut entry = RollEntry {
         bound: segments.binding().is_strict(),
-        spending: Some(segments.ledger.spending(*made, shape.roll.cut, shape.roll.most, removed)),
+        spending: Some(segments.ledger.spending_with(*made, &shape.roll)),
         ..RollEntry::default()
     };
     for (number, (place, form)) in shape.forms.iter().enumerate() {

@@ -94,6 +94,7 @@ impl Segments {
             gain: 0.0,
             pays_back_after_calls: Some(0),
             reason: RollReason::Free,
+            cache_dead: false,
         };
         Some(self.shape(roll, objects))
     }

@@ -261,7 +261,7 @@ fn resumed(earlier: &Ledger, stale: &[(usize, u64)], recorded: &[Spending], poli
         ledger.set_stale_since(*place, *since);
     }
     ledger.assume_shown(usize::MAX);
-    ledger.resume_spending(recorded, earlier.len() as u64);
+    ledger.resume_spending(recorded, &[], earlier.len() as u64);
     ledger
 }
 
@@ -304,7 +304,7 @@ proptest! {
                 own.push(Item::new(step.result, 15));
             }
             if let Some(roll) = ledger.decide(&policy) {
-                recorded.push(ledger.spending(calls as u64, roll.cut, roll.most, roll.removed_tokens.cast_signed()));
+                recorded.push(ledger.spending_with(calls as u64, &roll));
                 execute(&mut ledger, &roll);
             }
             ours += ledger.charge_call(&policy).cost(&policy.prices);
