@@ -12,7 +12,7 @@ import { firstPrompt } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import type { GatewayBreak } from './break.ts'
 import { CacheAccount } from './cache-account.ts'
-import { compactionOf, LONG_WINDOW, modelNamed, pricesWith } from '../models/index.ts'
+import { compactionOf, LONG_WINDOW, pricesWith } from '../models/index.ts'
 import type { CataloguePrices } from '../models/index.ts'
 import { askedIn } from '../projection/index.ts'
 import { PlainAccount } from './plain.ts'
@@ -32,6 +32,8 @@ export interface LedgerEntry {
   sentBytes: number
   /** The model's window in tokens, 0 if it is not known, and how long its provider keeps a prompt for the host, in milliseconds. */
   window: number
+  /** Its provider finds the beginning of a prompt that was sent for another conversation. */
+  findsHead: boolean
   lifetimeMs: number
   outcome: Outcome
   /** The cache lifetime asked of the provider, with its savings in fresh tokens; undefined: as the client asks. */
@@ -261,7 +263,7 @@ function take(state: State, receipts: readonly RollReceipt[]): void {
 
 /** Returns what the host's own request would have been billed. */
 function plainBill(
-  { request, sender, isAside, isEdited, plainBytes, sentBytes, lifetime, window, lifetimeMs }: LedgerEntry,
+  { request, sender, isAside, isEdited, plainBytes, sentBytes, lifetime, window, lifetimeMs, findsHead }: LedgerEntry,
   usage: Usage,
   { account, host, rolling, lastAt }: State,
 ): PlainBill {
@@ -269,7 +271,6 @@ function plainBill(
   const { messages, model, systemTokens, body } = request
   // If its lifetimes were left alone, the request that was sent has the host's markers.
   const ofHour = lifetime === undefined ? (usage.cacheWriteHour ?? 0) / Math.max(1, usage.cacheWrite) : askedIn(body).conversation === '1h' ? 1 : 0
-  const findsHead = modelNamed(model).lookbackEndings === undefined
   return account.next(
     { messages, model, systemTokens, plainBytes, sentBytes, isEdited, hasRolled: rolling !== undefined, ofHour, at: lastAt, lifetimeMs, findsHead },
     usage,

@@ -139,9 +139,10 @@ export class ModelCalls {
     const lifetime = placed?.isAside === true ? undefined : this.#lifetimes.answered(conversation, request, isDoubtful ? undefined : answered?.usage)
     if (lifetime !== undefined) this.#onTrouble('lifetime', lifetime)
     const isHeldOut = placed === undefined
-    const { contextWindow: window, cacheTtlMs: lifetimeMs = USUAL_LIFETIME_MS } = modelOf(request, this.#options.models)
+    const { contextWindow: window, cacheTtlMs: lifetimeMs = USUAL_LIFETIME_MS, lookbackEndings } = modelOf(request, this.#options.models)
     const usages = this.ledger.note({
       window,
+      findsHead: lookbackEndings === undefined,
       lifetimeMs,
       request,
       sender,
@@ -221,7 +222,7 @@ export class ModelCalls {
     const isBare = list === undefined && conversation?.wasEdited !== true
     const { body, headers } = isBare
       ? { body: request.body, headers: uncoded }
-      : withBinding(request, withoutThread(request.body), withValue(uncoded, 'anthropic-beta', withoutThreads))
+      : withBinding(request, withoutThread(request.body), withValue(uncoded, 'anthropic-beta', withoutThreads), this.#options.models)
     const edits = [editOf(request.body, body), list].flatMap((edit) => (edit !== undefined && 'fields' in edit ? Object.entries(edit.fields) : []))
     const edited = edits.length === 0 ? plain.text : spliced(plain.text, inEnvelope(request, { fields: Object.fromEntries(edits) }))
     const text = this.#lifetimes.applied(request, conversation, edited)

@@ -14,9 +14,14 @@ export type ModelOverrides = Readonly<Record<string, Partial<ProjectedModel> & G
 /** Pi's names for the formats, by which unknown models are judged. */
 const APIS = { messages: 'anthropic-messages', responses: 'openai-responses', chat: 'openai-completions', gemini: 'google-generative-ai' } as const
 
+/** The facts about a model that the user gave; undefined if they gave none. */
+function toldOf(model: string, overrides: ModelOverrides): ModelOverrides[string] | undefined {
+  return Object.hasOwn(overrides, model) ? overrides[model] : undefined
+}
+
 /** The prices that the user gave for a model; undefined if they gave none. */
 export function givenPrices(model: string, overrides: ModelOverrides = {}): GivenPrices | undefined {
-  const told: GivenPrices = Object.hasOwn(overrides, model) ? (overrides[model] ?? {}) : {}
+  const told: GivenPrices = toldOf(model, overrides) ?? {}
   const prices = PRICE_NAMES.filter((name) => told[name] !== undefined).map((name) => [name, told[name]])
   if (prices.length === 0 && told.tiers === undefined) return undefined
   return { ...(Object.fromEntries(prices) as GivenPrices), ...(told.tiers !== undefined && { tiers: told.tiers }) }
@@ -30,7 +35,7 @@ export function modelOf(request: ModelRequest, overrides: ModelOverrides = {}, s
   const asked = askedOf(request.body) ?? (named.binding === 'refuses' && mayAsk(request) ? 'drops' : named.binding)
   // A gateway may serve other models in Anthropic's format; their cache is taken for Anthropic's.
   const lookback = request.api === 'messages' && named.lookbackBlocks === undefined ? { lookbackBlocks: cacheNamed('anthropic').lookback ?? 0 } : {}
-  const told = Object.hasOwn(overrides, request.model) ? overrides[request.model] : undefined
+  const told = toldOf(request.model, overrides)
   const { input: _input, output: _output, cacheRead: _read, cacheWrite: _write, tiers: _tiers, ...facts } = told ?? {}
   // A provider that has refused knows best.
   const binding = seen?.binding(request.model, asked, told?.binding) ?? told?.binding ?? asked
@@ -41,9 +46,9 @@ export function modelOf(request: ModelRequest, overrides: ModelOverrides = {}, s
  * A request that was edited, with the field and the header that keep its provider from refusing it because of reasoning
  * before which something has changed. Unchanged if the client has chosen, or if the provider does not refuse anything.
  */
-export function withBinding(request: ModelRequest, body: Fields, headers: string[]): { body: Fields; headers: string[] } {
-  if (askedOf(request.body) !== undefined || modelNamed(request.model, { api: APIS[request.api] }).binding !== 'refuses' || !mayAsk(request))
-    return { body, headers }
+export function withBinding(request: ModelRequest, body: Fields, headers: string[], overrides: ModelOverrides = {}): { body: Fields; headers: string[] } {
+  const binding = toldOf(request.model, overrides)?.binding ?? modelNamed(request.model, { api: APIS[request.api] }).binding
+  if (askedOf(request.body) !== undefined || binding !== 'refuses' || !mayAsk(request)) return { body, headers }
   const asking = askingForDrops(body) as Fields | undefined
   return asking === undefined ? { body, headers } : { body: asking, headers: withValue(headers, 'anthropic-beta', withBindingBeta) }
 }
