@@ -117,7 +117,7 @@ describe('where there is nothing of Pi', () => {
     for (const command of [['usage'], ['replay', '--all']]) {
       const { code, stderr } = await cli(command, { HOME: folder() })
       expect([code, stderr]).toEqual([
-        2,
+        1,
         expect.stringContaining(
           'there are no sessions in ~/.pi/agent/sessions, ~/.claude/projects, ~/.codex/sessions, ~/.gemini/tmp and ~/.local/share/opencode/opencode.db; name a file or folder, or use an agent first',
         ),

@@ -152,7 +152,7 @@ describe('replay', () => {
 
   test('--all without any agent’s folder says which ones it tried', async () => {
     const { code, stderr } = await cli(['replay', '--all'], { HOME: temporaryFolder(), PI_CODING_AGENT_DIR: temporaryFolder() })
-    expect(code).toBe(2)
+    expect(code).toBe(1)
     expect(stderr).toContain('there are no sessions in ')
   })
 

@@ -1,7 +1,7 @@
 /** The command `replay`. */
 import { writeFileSync } from 'node:fs'
 import { statOf } from '../core/index.ts'
-import { needReplaceable, painted, plain, Progress, showsColours, tell, UsageError, widthOf, wrapped, writePrivately } from '../ui/index.ts'
+import { needReplaceable, NotFound, painted, plain, Progress, showsColours, tell, UsageError, widthOf, wrapped, writePrivately } from '../ui/index.ts'
 import {
   baselineOf,
   COLOURS,
@@ -47,11 +47,9 @@ export async function replay(args: string[]): Promise<number> {
   const used = values.all === true ? usedFolders().map(({ path }) => path) : []
   const paths = [...(await pathsNamed(positionals)), ...used]
   if (paths.length === 0)
-    throw new UsageError(
-      values.all === true
-        ? `there are no sessions in ${folderNames()}; name a file or folder, or use an agent first`
-        : 'replay needs a session file, a folder, or --all',
-    )
+    throw values.all === true
+      ? new NotFound(`there are no sessions in ${folderNames()}; name a file or folder, or use an agent first`)
+      : new UsageError('replay needs a session file, a folder, or --all')
   const run = new Run(options, scale, values.check !== undefined || values['save-baseline'] !== undefined, values.policies !== undefined)
   const files = await run.find(paths, used)
   const about = described(options, scale)

@@ -11,6 +11,7 @@ import {
   dollars,
   fitted,
   middleCut,
+  NotFound,
   plain,
   Progress,
   reasonOf,
@@ -166,10 +167,11 @@ function nothingLine({ count }: LeftOut, options: readonly string[]): string {
 async function filesOf(given: readonly string[], left: LeftOut): Promise<string[]> {
   const paths = await pathsNamed(given)
   for (const [at, path] of paths.entries()) {
-    if (path === given[at] && !existsSync(path)) throw new UsageError(`the session file or folder ${path} does not exist`)
+    if (path === given[at] && !existsSync(path)) throw new NotFound(`the session file or folder ${path} does not exist`)
   }
   return allSessionFiles(paths, (path, error) => {
     if (error !== undefined && paths.includes(path)) throw error
+    if (error === undefined) tell(plain(`${path}: the folder holds no session file`))
     tellUnreadable(path, left, error)
   })
 }
@@ -177,7 +179,7 @@ async function filesOf(given: readonly string[], left: LeftOut): Promise<string[
 /** The session files of all agents. `isGatewayUsed`: there is something to sum up without them. */
 async function ownFiles(isGatewayUsed: boolean, left: LeftOut): Promise<string[]> {
   const folders = usedFolders().map(({ path }) => path)
-  if (folders.length === 0 && !isGatewayUsed) throw new UsageError(`there are no sessions in ${folderNames()}; name a file or folder, or use an agent first`)
+  if (folders.length === 0 && !isGatewayUsed) throw new NotFound(`there are no sessions in ${folderNames()}; name a file or folder, or use an agent first`)
   return allSessionFiles(folders, (path, error) => tellUnreadable(path, left, error))
 }
 
