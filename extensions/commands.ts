@@ -56,7 +56,9 @@ export function registerCommand(pi: ExtensionAPI, host: Host): void {
         if (action === undefined) await show(host, ctx)
         else tell(ctx, await action.run(host, ctx), 'info')
       } catch (error) {
-        tell(ctx, `/context ${name}: ${sentenceOf(error)}`.trim(), 'error')
+        const why = sentenceOf(error)
+        // A start that has failed just now has been told.
+        if (name !== 'on' || why !== host.failure) tell(ctx, `${`/context ${name}`.trim()}: ${why}`, 'error')
       }
     },
   })

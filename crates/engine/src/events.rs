@@ -293,7 +293,10 @@ impl Inner {
             }
             display_of(&self.client, session, &id)
         };
-        self.tracking.listeners.tell(&FileEvent { id: Some(id), path, kind: FileEventKind::Orphaned });
+        // Every event of its folder, and every look, finds it out of reach.
+        if self.tracking.tells_orphaned(&id) {
+            self.tracking.listeners.tell(&FileEvent { id: Some(id), path, kind: FileEventKind::Orphaned });
+        }
         Ok(())
     }
 }

@@ -45,6 +45,10 @@ pub enum FileEventKind {
     Warning,
 }
 
+/// The listeners have heard that a file is out of reach.
+#[derive(Default)]
+struct IsTold(bool);
+
 type FileListener = Arc<dyn Fn(&FileEvent) + Send + Sync>;
 
 /// The tracker of one session, and the files that it tracks.
@@ -64,7 +68,7 @@ pub(crate) struct Tracking {
     /// The time for which the next look at resting files is scheduled.
     wakes: Mutex<Option<Instant>>,
     /// The files that the last look did not reach.
-    orphaned: Mutex<HashSet<ObjectId>>,
+    orphaned: Mutex<HashMap<ObjectId, IsTold>>,
 }
 
 /// The tracked files, and the listeners called before a file is read. Kept apart from the tracker, so that the
@@ -171,7 +175,7 @@ impl Tracking {
     pub(crate) fn looked(&self, id: &ObjectId, is_reached: bool) {
         let mut orphaned = locked(&self.orphaned);
         if !is_reached {
-            orphaned.insert(id.clone());
+            orphaned.entry(id.clone()).or_default();
         } else if !orphaned.is_empty() {
             orphaned.remove(id);
         }
@@ -179,7 +183,13 @@ impl Tracking {
 
     /// True if the last look has not reached a file.
     pub(crate) fn is_orphaned(&self, id: &ObjectId) -> bool {
-        locked(&self.orphaned).contains(id)
+        locked(&self.orphaned).contains_key(id)
+    }
+
+    /// Notes that the listeners hear of a file out of reach. False if they have heard of it since it was last reached.
+    pub(crate) fn tells_orphaned(&self, id: &ObjectId) -> bool {
+        let mut orphaned = locked(&self.orphaned);
+        !std::mem::replace(&mut orphaned.entry(id.clone()).or_default().0, true)
     }
 
     /// The binding of the tracked file at a path on disk.

@@ -72,6 +72,19 @@ async fn only_a_session_with_files_waits_for_the_tracker() {
 }
 
 #[test]
+fn file_out_of_reach_is_told_once_until_it_is_reached() {
+    let (tracking, id) = (Tracking::new(false, 1_024), file_id(&source("/drive/a")));
+    for _ in 0..2 {
+        tracking.looked(&id, false);
+        assert!(tracking.tells_orphaned(&id));
+        tracking.looked(&id, false);
+        assert!(!tracking.tells_orphaned(&id));
+        tracking.looked(&id, true);
+        assert!(!tracking.is_orphaned(&id));
+    }
+}
+
+#[test]
 fn file_rests_as_long_as_its_bytes_take_at_the_pace() {
     assert_eq!(Tracking::new(false, 1_024).rest(2_048), Duration::from_secs(2));
     assert_eq!(Tracking::new(false, 4).rest(2), Duration::from_millis(500));
