@@ -1,7 +1,7 @@
 /** Traffic through the gateway: bytes, headers, errors, ends. */
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { connect } from 'node:net'
+import { connect, createServer as listenPlainly } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { once } from 'node:events'
@@ -147,11 +147,23 @@ describe('answers', () => {
     expect((await ask(`${gateway.url}/v1/messages`, { headers: JSON_TYPE, body: '{"messages":[{"role":"user","content":"x"}]}' })).status).toBe(200)
   })
 
+  test.each<[what: string, answer: string, sentence: RegExp]>([
+    ['nothing', '', /127\.0\.0\.1:\d+ has closed the connection before it answered \(ECONNRESET\)/],
+    ['another protocol', 'SSH-2.0-OpenSSH_9.6\r\n', /127\.0\.0\.1:\d+ has answered with something other than HTTP \(HPE_\w+\)/],
+  ])('an upstream that answers %s is told in words', async (_, answer, sentence) => {
+    const server = listenPlainly((socket) => void socket.once('data', () => socket.end(answer))).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onCleanUp(() => void server.close())
+    const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const got = await ask(`${gateway.url}/v1/messages`, { headers: JSON_TYPE, body: '{}' })
+    expect([got.status, got.text]).toEqual([502, expect.stringMatching(sentence)])
+  })
+
   test('an upstream that is not there is named', async () => {
     const { gateway } = await gatewayTo('http://127.0.0.1:1')
     const got = await ask(`${gateway.url}/v1/messages`, { headers: JSON_TYPE, body: '{}' })
     expect(got.status).toBe(502)
-    expect(got.text).toContain('ECONNREFUSED')
+    expect(got.text).toContain('no server answers at 127.0.0.1:1 (ECONNREFUSED)')
   })
 })
 

@@ -14,6 +14,7 @@ import { exchange } from './exchange.ts'
 import type { BillLedger } from './ledger.ts'
 import { answerMcp } from './mcp.ts'
 import { ModelCalls } from './model-calls.ts'
+import { noAnswer } from './no-answer.ts'
 import type { GatewayOptions } from './options.ts'
 import { apiOf } from './request.ts'
 import { ANTHROPIC, isSame, OWN, routeOf } from './routes.ts'
@@ -213,7 +214,7 @@ export class Gateway {
         rest: isBare ? undefined : client,
         prefix: this.#prefix,
       })
-      if (failure !== undefined) throw failure
+      if (failure !== undefined) throw noAnswer(failure, target.host)
       return
     }
     const look = this.#calls.look(api, client.headers)
@@ -231,7 +232,7 @@ export class Gateway {
     }
     const outcome = await exchange(this.#upstream, client, response, outgoing, { api, onRefusal: (text) => this.#calls.refused(edited, target, text) })
     if (edited !== undefined) this.#calls.note(edited, outcome)
-    if (outcome.failure !== undefined) throw outcome.failure
+    if (outcome.failure !== undefined) throw noAnswer(outcome.failure, target.host)
   }
 }
 
