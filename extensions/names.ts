@@ -4,6 +4,7 @@ import { isAbsolute, relative, sep } from 'node:path'
 import { stripTerminalSequences, truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
 import type { ObjectDocument } from '../index.js'
 import { headerLine, nameInPath } from '../lib/lines/index.ts'
+import { shown } from '../lib/ui/index.ts'
 
 /**
  * A call's file, command or search, whole and on one line; the tool's name if its arguments name none of these. `names` has
@@ -13,8 +14,8 @@ export function nameOf(tool: string, args: Record<string, unknown>, cwd: string,
   const text = (field: string): string | undefined => {
     const value = args[field]
     if (typeof value !== 'string') return undefined
-    // Paths and commands may contain anything, even control sequences for the terminal.
-    const line = value.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim()
+    // Paths and commands may contain anything, even control sequences for the terminal and signs that turn the text around.
+    const line = shown(value.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim())
     return line === '' ? undefined : line
   }
   const path = text('path') ?? text('file_path')

@@ -14,6 +14,7 @@ const MODELS: [facts: unknown, sentence: string][] = [
   [{ m: 3 }, ': "m" needs an object of facts about the model'],
   [{ m: { input: '3' } }, ': "input" of "m" needs a number from 0 to 1,000,000,000,000, not "3"'],
   [{ m: { input: 3, cacheRead: -1 } }, ': "cacheRead" of "m" needs a number from 0 to 1,000,000,000,000, not -1'],
+  [{ m: { inputs: 3 } }, ': "m" has no fact "inputs"; did you mean "input"?'],
   [{ m: { input: 3, tiers: [{ factor: 2 }] } }, ': "tiers" of "m" needs a list of {"inputTokensAbove": TOKENS, "factor": TIMES}'],
 ]
 

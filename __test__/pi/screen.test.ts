@@ -269,6 +269,7 @@ describe('names', () => {
     ['edit', { file_path: '/elsewhere/a.ts' }, '/elsewhere/a.ts'],
     ['bash', { command: 'cd /project && npm test' }, 'npm test'],
     ['bash', { command: 'npm\ntest\t\x1b[2Jx' }, 'npm test [2Jx'],
+    ['bash', { command: 'echo \u202etxt.exe' }, 'echo \\u202etxt.exe'],
     ['grep', { pattern: 'fn main', path: 'src' }, '/fn main/ in src'],
     ['read', { path: 'id=0123abcd' }, 'src/a.ts'],
     ['activate', { id: '0123abcd@7' }, 'src/a.ts'],

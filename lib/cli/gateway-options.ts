@@ -7,7 +7,7 @@ import { isAmount, isGivenPrices, LIFETIME_OPTIONS, PRICE_NAMES } from '../model
 import { isFields } from '../core/index.ts'
 import type { LifetimeOption } from '../models/index.ts'
 import { STORE_HELP, storeOf } from './store.ts'
-import { reasonOf, UsageError } from '../ui/index.ts'
+import { reasonOf, suggestion, UsageError } from '../ui/index.ts'
 
 /** The help lines of the shared options. */
 export const SHARED_HELP = `${STORE_HELP}
@@ -80,6 +80,9 @@ function modelsIn(file: string): ModelOverrides {
   if (!isFields(found)) throw new UsageError(`${file} is not a JSON object of models`)
   for (const [name, facts] of Object.entries(found)) {
     if (!isFields(facts)) throw new UsageError(`${file}: "${name}" needs an object of facts about the model`)
+    // Entries of other catalogues have more facts. One that is nearly ours is a mistake.
+    const unknown = Object.keys(facts).find((fact) => !FACTS.includes(fact) && suggestion(fact, FACTS) !== '')
+    if (unknown !== undefined) throw new UsageError(`${file}: "${name}" has no fact "${unknown}"${suggestion(unknown, FACTS)}`)
     const wrong = AMOUNTS.find((fact) => facts[fact] !== undefined && !isAmount(facts[fact]))
     if (wrong !== undefined)
       throw new UsageError(`${file}: "${wrong}" of "${name}" needs a number from 0 to 1,000,000,000,000, not ${JSON.stringify(facts[wrong])}`)
@@ -90,3 +93,6 @@ function modelsIn(file: string): ModelOverrides {
 
 /** The facts that are amounts. */
 const AMOUNTS = [...PRICE_NAMES, 'contextWindow', 'cacheTtlMs']
+
+/** All facts that count. */
+const FACTS = [...AMOUNTS, 'tiers', 'binding', 'textIsReasoning', 'lookbackBlocks', 'lookbackEndings', 'name']
