@@ -13,13 +13,13 @@ import type {
   TurnEndEvent,
   TurnEndEventResult,
 } from '@earendil-works/pi-coding-agent'
-import type { Assembled, ContextManager, Plan, RollPreview, RollReceipt } from '../index.js'
+import type { ContextManager, Plan, RollPreview, RollReceipt } from '../index.js'
 import { Branch, realCompaction, usageIn } from './branch.ts'
 import type { Mark, Replacements } from './branch.ts'
 import type { Circumstances } from './circumstances.ts'
 import { Driver, sections } from '../lib/projection/index.ts'
 import { canEdit, canSay, edit, say, withEdits } from './editable.ts'
-import type { Point, Size } from '../lib/projection/index.ts'
+import type { Point, Rendering, Size } from '../lib/projection/index.ts'
 import type { Held } from '../lib/ui/index.ts'
 import { Figures } from './shares.ts'
 import { NOTICE, POINT } from './messages.ts'
@@ -60,7 +60,7 @@ export class Boundary {
   readonly #owed = new Map<string, Replacement>()
   #prompt: string | undefined
   /** The last rendering of the layout `sections`. */
-  #view: Assembled | undefined
+  #view: Rendering | undefined
 
   constructor(
     manager: ContextManager,
@@ -197,8 +197,8 @@ export class Boundary {
 
   async #render({ messages }: ContextWithSystemEvent, ctx: ExtensionContext): Promise<PiMessage[]> {
     const view = await this.manager.assemble()
-    this.#view = view
-    const rendered = sections(messages, view)
+    this.#view = { view, binding: this.circumstances.bindingOf(ctx) }
+    const rendered = sections(messages, this.#view)
     const characters = this.circumstances.systemCharacters(ctx) + view.text.length - view.systemPrompt.length
     this.figures.contextTokens = Math.ceil(characters / 4)
     return rendered as PiMessage[]

@@ -55,7 +55,7 @@ export class Circumstances {
     const call: ModelCall = {
       model: model === undefined ? '' : `${model.provider}/${model.id}`,
       prices,
-      binding: this.#strictest(ctx),
+      binding: this.bindingOf(ctx),
       contextWindow: model?.contextWindow ?? 0,
       cacheTtlMs: 1000 * this.#cacheSeconds(model) + keptMs,
       nowMs: Date.now(),
@@ -87,7 +87,7 @@ export class Circumstances {
   withLifetimes(payload: unknown, ctx: ExtensionContext, savedTokens: number): unknown {
     if (this.#asked === undefined) return undefined
     const last = lastAnswer(ctx.sessionManager)
-    const binding = this.#strictest(ctx)
+    const binding = this.bindingOf(ctx)
     return this.lifetimes.changed(payload, ctx, {
       at: this.#asked.at,
       warmedMs: last?.warmedMs,
@@ -126,7 +126,7 @@ export class Circumstances {
   }
 
   /** The binding of the model that answers; of the strictest that may, if that is not known before. */
-  #strictest(ctx: ExtensionContext): Binding {
+  bindingOf(ctx: ExtensionContext): Binding {
     const all = possibleModels(ctx).map((model) => this.binding.of(model))
     return STRICT.find((one) => all.includes(one)) ?? this.binding.of(ctx.model)
   }
@@ -151,7 +151,7 @@ export class Circumstances {
 
   /** True if a later change of the tools would cost the model its reasoning. */
   bindsTools(ctx: ExtensionContext): boolean {
-    const binding = this.#strictest(ctx)
+    const binding = this.bindingOf(ctx)
     return (binding === 'drops' || binding === 'refuses') && !this.appendsTools(ctx)
   }
 

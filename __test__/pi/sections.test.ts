@@ -14,6 +14,27 @@ function below(request: ModelRequest): string {
   return request.messages.at(-1)!.text
 }
 
+test.each([
+  ['refuses changed reasoning', 'claude-opus-5.5', {}, {}, 0],
+  ['is asked to drop it', 'claude-opus-5.5', { supportsMidConvoEffort: true }, {}, 0],
+  ['takes any', 'claude-opus-4-5', {}, undefined, 5],
+] as const)('on a model that %s, no request is refused', async (_, id, compat, strict, thinking) => {
+  const { server, home, load } = await setUp(
+    (_request, n) => ({ thinking: `thought ${n}`, ...(n % 2 === 0 ? calls(['read', { path: 'a.txt' }, `call_${n}`]) : { text: 'done' }) }),
+    {
+      ...{ api: 'anthropic-messages', context: { layout: 'sections' } },
+      ...(strict !== undefined && { strict }),
+      model: { id, reasoning: true, compat: { forceAdaptiveThinking: true, ...compat }, cost: { input: 4, output: 20, cacheRead: 0.2, cacheWrite: 5 } },
+    },
+  )
+  put(home, 'a.txt', lines('a', 20))
+  const rpc = await startRpc({ ...load, args: ['--model', `rig/${id}`, '--thinking', 'high'] })
+  for (const prompt of ['one', 'two', 'three']) await rpc.prompt(prompt)
+  expect(server.requests.map(({ verdict }) => verdict?.refusal)).toEqual(server.requests.map(() => undefined))
+  expect(server.requests.at(-1)!.prompt.match(/thought \d/g)?.length ?? 0).toBe(thinking)
+  expect(await rpc.close()).toEqual({ code: 0, signal: null })
+})
+
 test.each<Api>(['openai-completions', 'anthropic-messages'])(
   '%s: reads are confirmed, contents stand behind the conversation, the pool before it',
   async (api) => {

@@ -149,6 +149,13 @@ function reasoningKey(block: unknown): string | undefined {
   return typeof signed === 'string' ? signed : JSON.stringify(block)
 }
 
+/** Messages without any reasoning, for requests in which everything before it changes each time. */
+export function withoutReasoning<T extends object>(messages: readonly T[]): T[] {
+  const all = new Withheld()
+  all.add(messages)
+  return all.without(messages)
+}
+
 /** The reasoning that one conversation withholds. Reads messages of every shape that the product knows. */
 export class Withheld {
   readonly #keys = new Set<string>()

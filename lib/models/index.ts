@@ -1,5 +1,16 @@
 /** Facts about models, by their names. Other folders import only this file. */
-export { askedOf, askingForDrops, BINDING_FIELD, isBindingRefusal, isFieldRefusal, ObservedBinding, readReport, withBindingBeta, Withheld } from './binding.ts'
+export {
+  askedOf,
+  askingForDrops,
+  BINDING_FIELD,
+  isBindingRefusal,
+  isFieldRefusal,
+  ObservedBinding,
+  readReport,
+  withBindingBeta,
+  Withheld,
+  withoutReasoning,
+} from './binding.ts'
 export type { BindingReport } from './binding.ts'
 export { brokenTokens, callsBack, modelCause, pauseCause } from './cache-break.ts'
 export type { CachedCall } from './cache-break.ts'

@@ -25,6 +25,7 @@ export { broughtBack, isIdOfText, partOf, RECALL, recall, RECALL_DESCRIPTION, RE
 export type { RecallInput } from './recall.ts'
 export { callsIn, callsOf } from './results.ts'
 export { sections } from './sections.ts'
+export type { Rendering } from './sections.ts'
 export { argumentsBy, messageEdit, shortened, shortenedText } from './shape.ts'
 export type { Reading, Shape } from './shape.ts'
 export { translated } from './shapes.ts'

@@ -2,7 +2,7 @@
  * The projection: what a harness sends instead of its conversation. Each new message goes to the engine once. The engine's
  * edits are kept in a table and applied to the host's own messages at each call.
  */
-import type { Assembled, ContextManager, HeldBack, ModelCall, Plan } from '../../index.js'
+import type { ContextManager, HeldBack, ModelCall, Plan } from '../../index.js'
 import { Driver } from './driver/driver.ts'
 import { ask, checkWidth, incoming, invalid, Warnings, within } from '../core/index.ts'
 import type { Keyed, Moment, Visible } from './driver/port.ts'
@@ -59,7 +59,7 @@ export class Projection {
   readonly #reasoning = new Reasoning()
   #keys = 0
   /** The last rendering of the layout `sections`. */
-  #view: Assembled | undefined
+  #view: Parameters<typeof sections>[1] | undefined
   /** A call has taken too long and has not ended. */
   #isLate = false
   /** When the last call was carried out, or its request sent again. */
@@ -225,7 +225,7 @@ export class Projection {
       this.#pass = undefined
     }
     if (layout === 'sections') {
-      this.#view = await this.#manager.assemble()
+      this.#view = { view: await this.#manager.assemble(), binding: this.#reasoning.binding(this.#model()) }
       return sections(messages as Parameters<typeof sections>[0], this.#view)
     }
     return this.#orderly(this.#table.output())

@@ -1,6 +1,8 @@
 /** The specification's four sections as messages: for models without a prefix cache, and for harnesses that want them. */
 import type { Assembled } from '../../index.js'
 import { poolLineOf } from '../lines/index.ts'
+import { withoutReasoning } from '../models/index.ts'
+import type { Binding } from '../models/index.ts'
 
 /** About how many tokens of pool lines a request shows besides those of active objects. */
 const POOL_TOKENS = 2000
@@ -13,14 +15,20 @@ interface Message {
   timestamp?: number
 }
 
+/** The state to render, and what the provider does with reasoning behind a change. */
+export interface Rendering {
+  view: Assembled
+  binding: Binding
+}
+
 /**
  * The messages of a request in the order of the specification: the metadata pool, the conversation with a `toolcall_ref` line
  * in place of each output, the active content. Most harnesses pass the system prompt separately; if it is the first
  * message, it stays there.
  *
- * Results unknown to the view stay as they are. Images stay with their results: the view has only texts.
+ * Reasoning that its provider binds to what came before it is left out. Results unknown to the view stay as they are. Images stay with their results: the view has only texts.
  */
-export function sections(messages: readonly Message[], view: Assembled): Message[] {
+export function sections(messages: readonly Message[], { view, binding }: Rendering): Message[] {
   const references = new Map<string, unknown[]>()
   for (const message of view.chat as Message[]) {
     if (message.role !== 'toolResult' || message.toolCallId === undefined) continue
@@ -40,7 +48,9 @@ export function sections(messages: readonly Message[], view: Assembled): Message
   })
   const first = chat.findIndex((message) => message.role !== 'system')
   const head = first < 0 ? chat.length : first
-  return [...chat.slice(0, head), ...section(poolOf(view)), ...chat.slice(head), ...section(view.activeContent)]
+  const sent = [...chat.slice(0, head), ...section(poolOf(view)), ...chat.slice(head), ...section(view.activeContent)]
+  // Each rendering has another beginning, which bound reasoning does not survive.
+  return binding === 'refuses' || binding === 'drops' ? withoutReasoning(sent) : sent
 }
 
 /** The parts of a result that are no text. */
