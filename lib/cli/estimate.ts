@@ -57,6 +57,8 @@ interface File {
   written: number
   /** Dollars that were paid; 0 for a session that is not replayed. */
   paid: number
+  /** A plan at a flat rate paid for some of its calls, so that the replay's dollars are not those that were paid. */
+  isOnPlan: boolean
 }
 
 /** Looks at the newest sessions first: sums up what they cost, then replays as many as there is time for. */
@@ -80,7 +82,7 @@ export async function estimated(folders: readonly AgentFolder[], gatewayFile: st
     for (const path of paths) {
       // A session in a database is as old as that.
       const about = statOf(placeInDatabase(path)?.database ?? path)
-      if (about !== undefined) files.push({ path, agent, bytes: about.size, written: about.mtimeMs, paid: 0 })
+      if (about !== undefined) files.push({ path, agent, bytes: about.size, written: about.mtimeMs, paid: 0, isOnPlan: false })
     }
   }
   files.sort((left, right) => right.written - left.written)
@@ -118,6 +120,7 @@ async function readCosts(files: readonly File[], noted: NotedCalls, found: Found
         if (passed === undefined) found.listed.add({ ...charge, isManaged }, recording.origin.format)
         addCharge(agent, { ...charge, cost, saved: passed?.saved ?? charge.saved, ...(plan !== undefined && { plan }) }, isManaged)
         file.paid += plan === undefined ? (cost ?? 0) : 0
+        file.isOnPlan ||= plan !== undefined
         limits.progress((READING * done) / all, file.path)
       }
       agent.sessions = sessions.get(agent)?.size ?? 0
@@ -151,7 +154,7 @@ function addCharge(agent: AgentSessions, { calls, cost, at, saved, plan }: Charg
 /** Replays the newest sessions until the time is over; of the last one only the beginning counts. */
 async function replaySample(files: readonly File[], limits: Limits): Promise<void> {
   const options = { ...optionsOf(parse(['--policies', 'recorded,pi-context-manager']).values), onlyCosts: true }
-  const priced = files.filter(({ paid }) => paid > 0)
+  const priced = files.filter(({ paid, isOnPlan }) => paid > 0 && !isOnPlan)
   for (const [index, { path, agent }] of priced.entries()) {
     if (limits.isOver()) return
     limits.progress(READING + ((1 - READING) * index) / priced.length, path)
