@@ -136,6 +136,13 @@ impl NodeAnswer {
                 self.status.as_u16()
             )));
         }
+        if self.status.is_redirection() {
+            return Err(StoreError::Unavailable(format!(
+                "{} leads elsewhere ({}); redirects are not followed, because texts go only to the node that you name; check the URL",
+                self.request,
+                self.status.as_u16()
+            )));
+        }
         Err(StoreError::Unavailable(format!(
             "XTDB answered {} to {}: {}; look at the node's log and disk",
             self.status.as_u16(),

@@ -110,6 +110,7 @@ impl Drop for Server {
 #[case::another_api(&[("/status", r#"200 application/json|{"status":"ok"}"#)], "does not report an XTDB version")]
 #[case::a_gateway(&[("/status", "502 text/html|<h1>Bad gateway</h1>")], "502")]
 #[case::wrong_password(&[("/status", "401 text/plain|no")], "refuses the name and password (401); check those in the URL")]
+#[case::redirect(&[("/status", "302 text/plain|elsewhere")], "leads elsewhere (302); redirects are not followed")]
 #[case::broken_json(&[("/status", "200 application/json|{\"version\":")], "not XTDB 1.x")]
 #[case::a_page_later(&[STATUS, ("latest", "200 text/html|<html>")], "XTDB 1.x would not answer")]
 #[tokio::test]
