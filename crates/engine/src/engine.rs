@@ -13,7 +13,7 @@ use crate::session::commit::{self, Intent, Transacted, Work};
 use crate::session::error::Result;
 use crate::session::refresh;
 use crate::session::{Session, SessionChange};
-use context_evidence::{Known, Records, UnclaimedWrites, Untold};
+use context_evidence::{Known, Records, UnclaimedWrites};
 use context_model::chat::Chat;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
@@ -25,6 +25,7 @@ use context_store::{AsOf, Store, Version};
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::instrument;
 
+use crate::handed::{Handed, Pending};
 use crate::job::{Queue, UnstoredRead};
 use crate::namesakes::Namesakes;
 use crate::unsent::Unsent;
@@ -67,18 +68,18 @@ pub(crate) struct State {
     pub request: Request,
     /// The last assembled view, as far as it is still valid.
     pub view: View,
-    /// Messages that a call took in before it failed.
-    pub taken: Vec<context_projection::request::plan::IncomingMessage>,
+    /// The hand-over that has not led to a plan yet.
+    pub handed: Handed,
     /// Text that the harness has put into the past and that was not sent yet.
     pub unsent: Unsent,
     /// The recorded calls that share a call ID, for the results of the transcript that is being read.
     pub namesakes: Namesakes,
-    /// The notices that no plan has carried yet.
-    pub pending: Vec<Untold>,
+    /// The edits and notices that no plan has carried yet.
+    pub pending: Pending,
     /// UTF-16 units of the differences that edits were answered with since the last message.
     pub compared: usize,
     /// Reads of files that are not stored yet.
-    pub unread: Vec<UnstoredRead>,
+    pub unread: Vec<Arc<UnstoredRead>>,
     /// Writes of tools that have not yet come as a result, oldest first. What the model knows about them is already
     /// noted.
     pub written: UnclaimedWrites,
@@ -356,8 +357,8 @@ impl Inner {
 impl State {
     /// Forgets the unfinished work of the branch that the session leaves.
     pub(crate) fn leave_branch(&mut self) {
-        self.taken.clear();
-        self.pending.clear();
+        self.handed = Handed::default();
+        self.pending = Pending::default();
         self.came_back = true;
         self.request.received.clear();
         self.request.gated.clear();

@@ -1,4 +1,4 @@
-//! A result as it comes in a message, and what can be said of it without reading anything.
+//! A message as it comes, and what can be said of it and of a result in it without reading anything.
 
 use crate::session::Session;
 use crate::session::catalog::is_handle_of;
@@ -9,6 +9,7 @@ use context_model::id::ObjectId;
 use context_model::object::{Status, Toolcall};
 use context_model::tokens;
 use context_projection::Moment;
+use context_projection::request::counted::Counted;
 use context_projection::request::messages::{has_image, result_text, text_of};
 use context_projection::request::prose::is_rules_file;
 use context_tools::Placeholder;
@@ -29,6 +30,35 @@ pub(crate) struct Taking {
     pub now: Moment,
 }
 
+/// The kind of a message. It decides how the message is taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MessageKind {
+    /// A user's message.
+    User,
+    /// An answer of the model.
+    Answer,
+    /// An answer that failed or was stopped. It cost a call, and the request does not have it.
+    FailedAnswer,
+    /// The result of a call; [`ResultFacts`] decides its kind.
+    Result,
+    /// A message of the system among the others.
+    System,
+    /// A message of any other role, which always stays.
+    Other,
+}
+
+/// The facts that decide how an answer counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AnswerFacts {
+    pub arrival: Arrival,
+    /// Text has left the request that is in sight.
+    pub is_shortened: bool,
+    /// The cache was gone when the answer's request was decided, if this process decided it.
+    pub asked_dead: Option<bool>,
+    /// The cache was gone when the answer came.
+    pub cache_dead: bool,
+}
+
 /// A result on its way into the request.
 pub(crate) struct IncomingResult<'a> {
     /// The harness's name for the message.
@@ -42,6 +72,40 @@ pub(crate) struct IncomingResult<'a> {
     pub placeholder: Option<Placeholder>,
     has_image: bool,
     pub taking: Taking,
+}
+
+impl MessageKind {
+    /// The kind of a message.
+    pub(crate) fn of(message: &Value) -> Self {
+        match (text_of(message, "role"), text_of(message, "stopReason")) {
+            ("user", _) => Self::User,
+            ("assistant", "error" | "aborted") => Self::FailedAnswer,
+            ("assistant", _) => Self::Answer,
+            ("toolResult", _) => Self::Result,
+            ("system", _) => Self::System,
+            _ => Self::Other,
+        }
+    }
+
+    /// True for a message that is part of the chat and is recorded now.
+    pub(crate) fn is_recorded(self, arrival: Arrival) -> bool {
+        matches!(self, Self::User | Self::Answer | Self::FailedAnswer) && arrival.is_recorded_now()
+    }
+}
+
+impl AnswerFacts {
+    /// Returns how the answer counts.
+    pub(crate) fn counted(self) -> Counted {
+        let is_own = !self.arrival.is_read_again();
+        Counted {
+            is_own,
+            // An earlier answer's request had text that has left since.
+            teaches: is_own || !self.is_shortened,
+            // It was priced by the cache that its request met, which says nothing about that of the next one.
+            cache_dead: self.asked_dead.unwrap_or(self.cache_dead && is_own),
+            is_new: self.arrival.is_recorded_now(),
+        }
+    }
 }
 
 impl<'a> IncomingResult<'a> {
@@ -111,3 +175,7 @@ fn input_of(state: &State, chat: &ObjectId, message: &Value, text: &str) -> Tool
     }
     input
 }
+
+#[cfg(test)]
+#[path = "incoming_tests.rs"]
+mod tests;

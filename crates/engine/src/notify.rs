@@ -21,9 +21,9 @@ impl State {
     /// Returns the due lines for the model. A failure may have delayed a notice, and
     /// its file may have a newer version by now.
     pub(crate) fn say(&mut self, sentences: &Sentences) -> Vec<String> {
-        let pending = std::mem::take(&mut self.pending);
+        let notices = std::mem::take(&mut self.pending.notices);
         let is_newest = |notice: &FileNotice| self.session.hash_of(&notice.file) == notice.hash;
-        let due = pending.iter().filter(|one| one.notices().iter().any(is_newest));
+        let due = notices.iter().filter(|one| one.notices().iter().any(is_newest));
         let mut lines: Vec<String> = due.map(|one| one.line(sentences)).collect();
         lines.sort();
         lines
@@ -58,7 +58,8 @@ impl Inner {
                 return Ok(());
             }
             let is_current = |notice: &FileNotice| state.session.hash_of(&notice.file) == notice.hash;
-            let telling = Telling::of(due, &state.pending, is_current, &self.client.options.sentences);
+            let telling =
+                Telling::of(due, &state.pending.notices, is_current, &self.client.options.sentences);
             let told = &telling.notices;
             let note = |session: &Session, work: &mut Work| {
                 if told.iter().any(|notice| session.hash_of(&notice.file) != notice.hash) {
@@ -78,7 +79,7 @@ impl Inner {
                 let via = notice.path.as_str().into();
                 state.known.add_statement(&notice.file, None, Some(&via), StatementKind::Other(notice.hash));
             }
-            telling.replace_in(&mut state.pending);
+            telling.replace_in(&mut state.pending.notices);
             // Another client may have stored another version meanwhile.
             self.refresh(state).await?;
         }

@@ -5,18 +5,19 @@ use std::time::Instant;
 
 use crate::session::client::Fsync;
 use crate::session::error::Result;
-use context_evidence::{Arrival, StatementKind};
-use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
+use context_evidence::{Arrival, Sentences, StatementKind};
 use context_model::chat::Notice;
 use context_model::object::Toolcall;
+use context_model::time::Timestamp;
 use context_projection::request::answers::first_excerpt;
-use context_projection::request::messages::{input_tokens, lines_of, lines_of_ours, message_tokens, text_of};
+use context_projection::request::messages::{lines_of, lines_of_ours};
 use context_projection::request::plan::{Call, IncomingMessage, Plan, Received, is_as_sent};
-use context_projection::{Binding, Moment, Policy};
+use context_projection::{Binding, Moment};
 use serde_json::Value;
 use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};
+use crate::handed::{Handed, Pending};
 use crate::incoming::Taking;
 use crate::namesakes::Namesakes;
 
@@ -66,7 +67,6 @@ impl Engine {
         if let Err(error) = looked {
             tracing::debug!(%error, "a changed file is looked at again later");
         }
-        let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
         if state.came_back {
             self.inner.forget_underway(&mut state);
@@ -75,26 +75,26 @@ impl Engine {
             state.request.clock.ask_again(call.sent_ms, moment(call));
         }
         let policy = state.request.policy(call, moment(call));
+        let policy = state.handed.policy(policy);
         let was_dead = policy.cache_dead;
         state.request.segments.set_shortens(call.shortens);
         state.request.segments.set_system_tokens(call.system_tokens);
         // After an answer without calls a user's message comes next, and writes of others until then count.
         let is_over = incoming.last().is_some_and(|one| one.message["role"] == "assistant");
-        let (made, continues) =
-            (state.request.made, incoming.first().is_none_or(|one| one.message["role"] != "user"));
+        // The first answer is that to the last request, which had everything before it.
+        let continues = incoming.first().is_none_or(|one| one.message["role"] != "user");
+        let answers = incoming.iter().filter(|one| one.message["role"] == "assistant").count() as u64;
+        let together = (answers > 1).then(|| answers.saturating_sub(u64::from(continues)));
         for one in incoming {
-            if state.taken.contains(&one) {
+            if state.handed.has(&one) {
                 continue;
             }
             // An output that is new is cut also where nothing that was sent may change.
             let excerpts = call.rolls || call.repeats;
             let taking = Taking { arrival: Arrival::New, excerpts, now: moment(call) };
             self.inner.take_in(&mut state, &one, &policy, taking).await?;
-            state.taken.push(one);
+            state.handed.add(one, &policy);
         }
-        // The first answer is that to the last request, which had everything before it.
-        let answers = state.request.made - made;
-        let together = (answers > 1).then(|| answers.saturating_sub(u64::from(continues)));
         if let Some(together) = together {
             state.request.segments.note_together(together);
         }
@@ -109,40 +109,34 @@ impl Engine {
         let State { request, unsent, .. } = &mut *state;
         unsent.date(&mut request.segments);
         if call.rolls || call.repeats {
-            plan.edits.extend(state.request.missing_edits());
+            let State { request, pending, .. } = &mut *state;
+            pending.edits.extend(request.missing_edits());
         }
         if call.rolls {
             // An answer among the messages has warmed the cache again.
             let policy = state.request.policy(call, moment(call));
             if policy.binding == Binding::Refuses
-                && let Some(from) = state.request.segments.unbound.take()
-                && let Some(roll) = state.request.segments.reasoning_roll(from, &state.session)
+                && let Some(from) = state.request.segments.unbound
             {
-                self.inner.execute(&mut state, Fsync::WithSettle, roll, &mut plan).await?;
+                if let Some(roll) = state.request.segments.reasoning_roll(from, &state.session) {
+                    self.inner.execute(&mut state, Fsync::WithSettle, roll).await?;
+                }
+                state.request.segments.unbound = None;
             }
             let State { request, session, .. } = &mut *state;
             request.segments.ripen(&policy, session);
             if let Some(roll) = request.segments.decide(&policy, session) {
-                self.inner.execute(&mut state, Fsync::WithSettle, roll, &mut plan).await?;
+                self.inner.execute(&mut state, Fsync::WithSettle, roll).await?;
                 // While the roll was recorded, another client may have stored a version.
                 self.inner.refresh(&mut state).await?;
             }
         }
         self.inner.notices(&mut state, Fsync::WithSettle, call.place.as_deref()).await?;
         self.inner.note_arrivals(&mut state, together.map(|answers| (answers, was_dead)), call.rolls).await?;
-        let policy = state.request.policy(call, moment(call));
-        plan.rewrite_cost = state.request.segments.rewrite_cost(&policy);
-        plan.spent = state.request.spent;
-        plan.point = Some((state.session.point, self.inner.times().await?));
-        state.request.finish(&mut plan);
+        let times = self.inner.times().await?;
         // The rest cannot fail, and all reads of tools have come as results.
-        state.taken.clear();
-        state.compared = 0;
         self.inner.forget_passed_in();
-        plan.notices = state.say(&self.inner.client.options.sentences);
-        state.request.clock.ask(moment(call));
-        state.request.asked_dead = Some(policy.cache_dead);
-        Ok(plan)
+        Ok(state.planned(call, times, &self.inner.client.options.sentences))
     }
 
     /// Rebuilds what is visible from the messages of the branch that the harness is on now, with earlier edits
@@ -158,7 +152,7 @@ impl Engine {
         state.namesakes = Namesakes::default();
         state.known.forget();
         state.unread.clear();
-        state.pending.clear();
+        state.pending = Pending::default();
         let policy = state.request.policy(call, moment(call));
         state.request.segments.set_shortens(call.shortens);
         state.request.segments.guess_system_tokens(call.system_tokens);
@@ -169,7 +163,7 @@ impl Engine {
             if call.sent_messages == Some(number) {
                 kept = state.request.segments.count();
             }
-            let record = number >= recorded && !state.taken.contains(&one);
+            let record = number >= recorded && !state.handed.has(&one);
             let arrival = if record { Arrival::Late } else { Arrival::Again };
             self.inner
                 .take_in(&mut state, &one, &policy, Taking { arrival, excerpts: false, now: moment(call) })
@@ -184,7 +178,7 @@ impl Engine {
                 state.known.add_statement(&file, None, via, StatementKind::Other(hash));
             }
             if record {
-                state.taken.push(one);
+                state.handed.add(one, &policy);
             }
         }
         self.inner.note_whole(&mut state).await?;
@@ -205,8 +199,29 @@ impl Engine {
         state.request.assume_sent(if is_cached { kept } else { 0 });
         state.request.repeat_spending();
         state.request.finish(&mut plan);
-        state.taken.clear();
+        state.handed = Handed::default();
         Ok(plan)
+    }
+}
+
+impl State {
+    /// The plan of a hand-over, which then is over.
+    fn planned(&mut self, call: &Call, times: [Timestamp; 2], sentences: &Sentences) -> Plan {
+        self.handed = Handed::default();
+        self.compared = 0;
+        let policy = self.request.policy(call, moment(call));
+        let mut plan = Plan {
+            notices: self.say(sentences),
+            rewrite_cost: self.request.segments.rewrite_cost(&policy),
+            spent: self.request.spent,
+            point: Some((self.session.point, times)),
+            ..Plan::default()
+        };
+        self.pending.give(&mut plan);
+        self.request.finish(&mut plan);
+        self.request.clock.ask(moment(call));
+        self.request.asked_dead = Some(policy.cache_dead);
+        plan
     }
 }
 
@@ -232,90 +247,6 @@ impl Inner {
         let mut records = self.records();
         records.passed_in.clear();
         records.archive.settle();
-    }
-
-    async fn take_in(
-        &self,
-        state: &mut State,
-        incoming: &IncomingMessage,
-        policy: &Policy,
-        taking: Taking,
-    ) -> Result<()> {
-        let IncomingMessage { key, message } = incoming;
-        let flat = is_deeper_than(message, MAX_DEPTH).then(|| flattened(message, MAX_DEPTH));
-        let message = flat.as_ref().unwrap_or(message);
-        state.unsent.see(message);
-        match text_of(message, "role") {
-            "user" => {
-                if taking.arrival.is_recorded_now() {
-                    self.add_message(state, Fsync::WithSettle, message).await?;
-                    self.note_unrecorded(state, message);
-                } else {
-                    let State { request, session, .. } = state;
-                    request.segments.start_turn(session);
-                }
-                let State { request, session, .. } = state;
-                request.push_user(key, message, taking.arrival.is_recorded_now(), session);
-            }
-            "assistant" => {
-                if taking.arrival.is_recorded_now() {
-                    self.add_message(state, Fsync::WithSettle, message).await?;
-                    self.note_unrecorded(state, message);
-                }
-                let State { request, session, .. } = state;
-                // JavaScript's times arrive as floating-point numbers.
-                let stamp = message.get("timestamp").and_then(Value::as_f64).map(|ms| ms as i64);
-                if taking.arrival.is_read_again() {
-                    request.clock.answer_again(stamp, taking.now);
-                } else {
-                    request.clock.answer(stamp, taking.now);
-                }
-                // The call that produced this answer saw the messages before it.
-                let model = if taking.arrival.is_read_again() {
-                    model_of(message, &request.model)
-                } else {
-                    request.model.clone()
-                };
-                // An earlier answer's request had text that has left since.
-                let is_same = !taking.arrival.is_read_again() || !request.segments.is_shortened();
-                if let Some(reported) = input_tokens(message).filter(|_| is_same) {
-                    request.accounting.learn(&model, request.segments.tokens(), reported);
-                }
-                // It was priced by the cache that it met, which says nothing about that of the next one.
-                let asked_dead = request.asked_dead.take();
-                let cache_dead = asked_dead.unwrap_or(policy.cache_dead && !taking.arrival.is_read_again());
-                let charge = request.segments.charge(&Policy { cache_dead, ..policy.clone() });
-                request.is_uncached = false;
-                if taking.arrival.is_recorded_now() {
-                    request.spent += charge.cost(&policy.prices);
-                    request.made += 1;
-                }
-                request.cached_model = model;
-                if matches!(text_of(message, "stopReason"), "error" | "aborted") {
-                    return Ok(());
-                }
-                request.push_answer(
-                    key,
-                    message,
-                    &self.client.options.cwd,
-                    (taking.arrival.is_recorded_now(), session),
-                );
-            }
-            "toolResult" => self.take_in_result(state, key, message, taking).await?,
-            "system" => state.request.segments.push_system(key, message_tokens(message)),
-            _ => state.request.segments.push_fixed(key, message_tokens(message)),
-        }
-        Ok(())
-    }
-}
-
-/// The model that gave an answer before the process started. It is the next call's if the answer does not say, or names it
-/// with or without its provider; some models have a slash in their own name.
-fn model_of(message: &Value, next: &str) -> String {
-    match (text_of(message, "provider"), text_of(message, "model")) {
-        ("", _) | (_, "") => next.to_owned(),
-        (_, model) if model == next || !next.contains('/') => next.to_owned(),
-        (provider, model) => format!("{provider}/{model}"),
     }
 }
 

@@ -116,7 +116,6 @@ impl Inner {
     /// # Errors
     /// `INVALID_ARGUMENT` for one that is neither, or too deeply nested; errors of the store.
     pub(crate) async fn add_message(&self, state: &mut State, fsync: Fsync, message: &Value) -> Result<()> {
-        state.compared = 0;
         let window = self.client.options.window;
         let is_user = message.get("role").and_then(Value::as_str) == Some("user");
         let add = |session: &Session, work: &mut Work| {
@@ -126,7 +125,9 @@ impl Inner {
             }
             Ok(())
         };
-        self.commit(state, fsync, add).await
+        self.commit(state, fsync, add).await?;
+        state.compared = 0;
+        Ok(())
     }
 
     /// Takes a recorded call into the current turn if the restored state does not have it: the process ended between

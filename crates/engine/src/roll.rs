@@ -39,8 +39,9 @@ impl Engine {
         request.segments.ripen(&policy, session);
         request.segments.release_inactive(session);
         if let Some(roll) = request.segments.asked(&policy, session) {
-            self.inner.execute(&mut state, Fsync::Now, roll, &mut plan).await?;
+            self.inner.execute(&mut state, Fsync::Now, roll).await?;
         }
+        state.pending.give(&mut plan);
         state.request.finish(&mut plan);
         Ok(plan)
     }
@@ -99,17 +100,18 @@ impl Engine {
             if let Some(entry) = state.request.undoing() {
                 self.inner.note_roll(&mut state, Fsync::Now, entry).await?;
             }
-            let State { request, session, known, .. } = &mut *state;
+            let State { request, session, known, pending, .. } = &mut *state;
             request.rolls.pop();
             request.segments.undo(&roll, self.inner.client.options.window.turns_back, session);
-            plan.edits = request.segments.edits_of(roll.places());
+            pending.edits.extend(request.segments.edits_of(roll.places()));
             known.looks_different(request.segments.calls_at(roll.places()));
             let behind = request.segments.reasoning_roll(first, session).filter(|_| binding.is_strict());
             if let Some(roll) = behind {
-                self.inner.execute(&mut state, Fsync::Now, roll, &mut plan).await?;
-                plan.receipt = None;
+                self.inner.execute(&mut state, Fsync::Now, roll).await?;
             }
         }
+        state.pending.give(&mut plan);
+        plan.receipt = None;
         state.request.finish(&mut plan);
         Ok(plan)
     }
@@ -122,28 +124,22 @@ impl Engine {
 }
 
 impl Inner {
-    /// Executes a roll: records it, and adds its edits to a plan.
+    /// Executes a roll: records it, and adds its edits to the next plan.
     ///
     /// # Errors
     /// Errors of the store; nothing is then rolled.
     #[instrument(level = "debug", skip_all)]
-    pub(crate) async fn execute(
-        &self,
-        state: &mut State,
-        fsync: Fsync,
-        roll: Shape,
-        plan: &mut Plan,
-    ) -> Result<()> {
+    pub(crate) async fn execute(&self, state: &mut State, fsync: Fsync, roll: Shape) -> Result<()> {
         let receipt = roll.receipt();
         let noted = roll.is_roll().then(|| receipt.clone());
         let entry = RollEntry { receipt: noted, ..entry_of(&state.request, &roll) };
         self.note_roll(state, fsync, entry).await?;
-        let State { request, session, known, .. } = &mut *state;
+        let State { request, session, known, pending, .. } = &mut *state;
         request.segments.apply(&roll, session);
         let edits = request.segments.edits_of(roll.places());
         request.issue(&edits);
-        plan.edits.extend(edits);
-        plan.receipt = Some(receipt);
+        pending.edits.extend(edits);
+        pending.receipt = Some(receipt);
         known.looks_different(request.segments.calls_at(roll.places()));
         if roll.is_roll() {
             request.rolls.push(roll);

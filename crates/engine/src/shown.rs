@@ -238,7 +238,7 @@ impl Inner {
             records.passed_in.forget(&entries);
             records.archive.found(call, evidence);
         }
-        state.unread.extend(unread);
+        state.unread.extend(unread.map(Arc::new));
         let ShownResult { input, output, arrival } = result;
         let mut shown = None;
         for one in of_files {
@@ -315,47 +315,55 @@ impl Inner {
     /// Looks again at reads whose version was unknown: another machine may have stored it later. A file that is gone is never
     /// stored.
     pub(crate) async fn note_unread(&self, state: &mut State, fsync: Fsync) -> Result<()> {
-        for one in std::mem::take(&mut state.unread) {
-            let Some(way) = path_of(&one.input.tool, &one.input.args).and_then(|path| self.way_of(&path))
-            else {
-                continue;
-            };
-            refresh::learn(&self.client, &mut state.session, [way.file.clone()]).await?;
-            self.apply(state);
-            let UnstoredRead { call, input, output } = &one;
-            let (tx, arrival) = (self.client.newest(), Arrival::Late);
-            let result = TakenResult { call, tx, input, output, arrival };
-            let is_met = state.session.catalog.get(&way.file).is_some();
-            let mut found = match is_met {
-                true => {
-                    let found = self.infer(state, &way, result).await?;
-                    self.records().passed_in.forget(&found.entries);
-                    found.evidence
-                }
-                false => None,
-            };
-            if found.is_none() && self.is_lost(&way, output).await? && self.works_here(state).await? {
-                found = unstored(&way.file, first_line(&input.args), output);
-            }
-            let Some(found) = found else {
-                state.unread.extend((!is_met).then_some(one));
-                continue;
-            };
-            self.records().archive.found(call, Some(found.clone()));
-            let Some(bytes) = found.bytes() else { continue };
-            let gone = Self::way_to(way.clone(), &bytes.file);
-            let said = self.said_of(state, (&state.known, &state.written), way, result, &found).await?;
-            if let Some(said) = said {
-                said.note(&result, &mut state.known, &mut state.written);
-            }
-            if is_met {
-                self.note_gone(state, fsync, &gone).await?;
+        let mut kept = 0;
+        // Each read stays until what it says is noted.
+        while let Some(one) = state.unread.get(kept).map(Arc::clone) {
+            if self.still_unread(state, fsync, &one).await? {
+                kept += 1;
+            } else {
+                state.unread.remove(kept);
             }
         }
         // Files that are never stored lead to nothing.
         let many = state.unread.len().saturating_sub(UNREAD);
         state.unread.drain(..many);
         Ok(())
+    }
+
+    /// Looks again at a read whose version was unknown, and notes what it says. True if its version is unknown still.
+    async fn still_unread(&self, state: &mut State, fsync: Fsync, one: &UnstoredRead) -> Result<bool> {
+        let UnstoredRead { call, input, output } = one;
+        let Some(way) = path_of(&input.tool, &input.args).and_then(|path| self.way_of(&path)) else {
+            return Ok(false);
+        };
+        refresh::learn(&self.client, &mut state.session, [way.file.clone()]).await?;
+        self.apply(state);
+        let (tx, arrival) = (self.client.newest(), Arrival::Late);
+        let result = TakenResult { call, tx, input, output, arrival };
+        let is_met = state.session.catalog.get(&way.file).is_some();
+        let mut inferred = match is_met {
+            true => self.infer(state, &way, result).await?,
+            false => Inferred::default(),
+        };
+        if inferred.evidence.is_none() && self.is_lost(&way, output).await? && self.works_here(state).await? {
+            inferred.evidence = unstored(&way.file, first_line(&input.args), output);
+        }
+        let Some(found) = inferred.evidence.clone() else {
+            self.records().passed_in.forget(&inferred.entries);
+            return Ok(!is_met);
+        };
+        let gone = found.bytes().map(|bytes| Self::way_to(way.clone(), &bytes.file));
+        let said = self.said_of(state, (&state.known, &state.written), way, result, &found).await?;
+        if let Some(gone) = gone.filter(|_| is_met) {
+            self.note_gone(state, fsync, &gone).await?;
+        }
+        let said = Statements {
+            found: Some(inferred),
+            of_files: said.into_iter().collect(),
+            ..Statements::default()
+        };
+        self.note_said(state, call, ShownResult { input, output, arrival }, said);
+        Ok(false)
     }
 }
 

@@ -97,15 +97,20 @@ impl Inner {
 
     /// Keeps what the model knows of its writes when a turn has passed and their results have not come.
     pub(crate) async fn unclaimed(&self, state: &mut State) -> Result<()> {
-        for (file, wrote) in state.written.take() {
+        let mut made = Vec::new();
+        for (file, wrote) in state.written.all() {
             let args = self.args_of(wrote.call.as_deref()).await?;
             let leaves = Leaves::of_patch(&args, &wrote.path);
             let unsure = wrote.call.as_deref().unwrap_or(&wrote.path);
             let before = wrote.before.as_ref();
-            let made = self
-                .decide(|records, seen| records.made(&leaves, before, &file, wrote.content, unsure, seen))
-                .await?;
-            state.known.take_unclaimed(&file, &wrote, &made);
+            made.push(
+                self.decide(|records, seen| records.made(&leaves, before, file, wrote.content, unsure, seen))
+                    .await?,
+            );
+        }
+        let State { known, written, .. } = state;
+        for ((file, wrote), made) in written.take().zip(&made) {
+            known.take_unclaimed(&file, &wrote, made);
         }
         Ok(())
     }

@@ -69,7 +69,12 @@ impl UnclaimedWrites {
         content
     }
 
-    /// Removes all writes, file by file.
+    /// All writes, file by file.
+    pub fn all(&self) -> impl Iterator<Item = (&ObjectId, &Wrote)> {
+        self.0.iter().flat_map(|(file, all)| all.iter().map(move |wrote| (file, wrote)))
+    }
+
+    /// Removes all writes, in the same order.
     pub fn take(&mut self) -> impl Iterator<Item = (ObjectId, Wrote)> + use<> {
         let all = std::mem::take(&mut self.0);
         all.into_iter().flat_map(|(file, all)| all.into_iter().map(move |wrote| (file.clone(), wrote)))

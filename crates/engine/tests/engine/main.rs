@@ -18,6 +18,7 @@ mod fading;
 mod failing;
 mod forms;
 mod groups;
+mod handover;
 #[cfg(unix)]
 mod harness;
 mod hostile;

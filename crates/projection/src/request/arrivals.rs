@@ -40,7 +40,10 @@ impl Segments {
 
     /// Notes that the segments of some calls' times came together, before the last of these calls.
     fn note_row(&mut self, first: u64, last: u64) {
-        self.rows.push((first, last));
+        // A hand-over that failed comes once more.
+        if self.rows.last() != Some(&(first, last)) {
+            self.rows.push((first, last));
+        }
     }
 
     /// The number of calls before the first one that had a segment of a time, if other calls are between; 0 otherwise.

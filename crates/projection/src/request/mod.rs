@@ -6,6 +6,7 @@
 mod aging;
 pub mod answers;
 mod arrivals;
+pub mod counted;
 mod digests;
 mod forms;
 mod held;
