@@ -92,15 +92,8 @@ impl Inner {
 
     /// Records the call of a result, and notes what is known only now.
     async fn record_result(&self, state: &mut State, one: &IncomingResult<'_>) -> Result<ObjectId> {
-        let (input, is_late) = (&one.input, one.taking.arrival.is_read_again());
-        let excerpt = first_excerpt(&input.tool, &input.content);
-        let file = input.args.get("path").and_then(Value::as_str).and_then(|path| self.file_at(path));
-        let before = file.as_ref().and_then(|file| state.known.get(file).copied());
-        let id = self.record_now(state, input.clone(), is_late).await?;
-        if let (Some(file), Some(before), true) = (file, before, is_late) {
-            // The disk no longer has the content that the call left.
-            state.known.put_back(file, before);
-        }
+        let excerpt = first_excerpt(&one.input.tool, &one.input.content);
+        let id = self.record_now(state, one.input.clone(), one.taking.arrival.is_read_again()).await?;
         state.request.gated.insert(id.clone(), excerpt);
         Ok(id)
     }

@@ -86,9 +86,13 @@ impl Known {
         self.pointed.remove(file);
     }
 
-    /// Restores the former knowledge of a file: later notes are not in its messages.
-    pub fn put_back(&mut self, file: ObjectId, version: KnownVersion) {
-        self.versions.insert(file, version);
+    /// True if the model knows a version of a file: then that stays, also for the next read, whatever a call has left.
+    pub fn keeps(&mut self, file: &ObjectId) -> bool {
+        let is_known = self.versions.contains_key(file);
+        if is_known {
+            self.pointed.remove(file);
+        }
+        is_known
     }
 
     /// Notes that the result with a version's text is in the request: the version counts as known while that result is in

@@ -184,13 +184,15 @@ fn contents_are_listed_newest_first() {
 }
 
 #[test]
-fn restored_version_is_known_as_before() {
+fn only_known_version_is_kept() {
     let (mut known, file) = (Known::default(), ObjectId::new("f"));
+    assert!(!known.keeps(&file) && known.get(&file).is_none());
     known.saw(&file, content("a"));
+    known.points(&file);
     let before = *known.get(&file).unwrap();
-    known.wrote(&file, content("b"));
-    known.put_back(file.clone(), before);
+    assert!(known.keeps(&file));
     assert_eq!(known.get(&file), Some(&before));
+    assert!(!known.has_pointed(&file), "the next read is one of the file");
 }
 
 #[test]
