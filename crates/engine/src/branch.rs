@@ -1,4 +1,9 @@
 //! Moving to another point of a session, and comparing its files with the disk.
+//!
+//! A move goes as a message does (`messages.rs`): what it needs is read, the chat of the point is decided without waiting, and it
+//! is committed and applied at once. The comparison of files that follows is another flow, as after opening: it may read
+//! thousands of files, so it does not hold the state, and what it finds is recorded as any other look at files. If it fails, the
+//! session has moved, and moving there again does no harm.
 
 use std::collections::HashSet;
 
@@ -21,7 +26,7 @@ use context_store::{AsOf, KnownAt, StoreError, Version};
 use serde_json::Value;
 use tracing::instrument;
 
-use crate::engine::{Engine, Inner};
+use crate::engine::{Engine, Inner, State};
 
 impl Engine {
     /// Compares every file of the session with the disk, and indexes what has changed: for clients that do
@@ -68,16 +73,7 @@ impl Engine {
         let before = beginning_of(&now.document, messages)?;
         let rolls = rolls_of(Chat::of(&before), &now.document, &state.request.rolled);
         let chat = adopt(inner.client.session_id(), &before, &[&now.document], &rolls)?;
-        let keep = |_: &Session, work: &mut Work| {
-            work.documents.push(chat.clone());
-            work.turns = Some(Chat::of(&chat).len());
-            Ok(())
-        };
-        inner.commit(&mut state, Fsync::Now, keep).await?;
-        state.session.read_chat(&chat);
-        inner.read_chat(&mut state, Some(&chat));
-        state.leave_branch();
-        Ok(())
+        inner.continue_with(&mut state, &chat, |_, _| ()).await
     }
 
     async fn move_to(
@@ -109,8 +105,6 @@ impl Engine {
         refresh::learn(&inner.client, &mut state.session, new.iter().cloned()).await?;
         let displays = point.field("display_paths").and_then(Value::as_object);
         let restore = |session: &Session, work: &mut Work| {
-            work.documents.push(chat.clone());
-            work.turns = Some(Chat::of(&chat).len());
             // The answer to the last write may be lost: then the stored sets differ from those in memory.
             work.expected.insert(inner.client.session_object.clone(), session.session_tx);
             session.sets.restore(&sets, &mut work.change);
@@ -120,12 +114,8 @@ impl Engine {
                     work.show_as(session, &id, path.as_str().unwrap_or_default());
                 }
             }
-            Ok(())
         };
-        inner.commit(&mut state, Fsync::Now, restore).await?;
-        state.session.read_chat(&chat);
-        inner.read_chat(&mut state, Some(&chat));
-        state.leave_branch();
+        inner.continue_with(&mut state, &chat, restore).await?;
         drop(state);
         inner.reconcile(Some(&new)).await?;
         Ok(())
@@ -147,6 +137,26 @@ pub(crate) struct Reconciled {
 }
 
 impl Inner {
+    /// Replaces the session's chat, and leaves the branch that it had; `also` adds to the transaction.
+    async fn continue_with(
+        &self,
+        state: &mut State,
+        chat: &Document,
+        also: impl Fn(&Session, &mut Work) + Send + Sync,
+    ) -> Result<()> {
+        let replace = |session: &Session, work: &mut Work| {
+            work.documents.push(chat.clone());
+            work.turns = Some(Chat::of(chat).len());
+            also(session, work);
+            Ok(())
+        };
+        self.commit(state, Fsync::Now, replace).await?;
+        state.session.read_chat(chat);
+        self.read_chat(state, Some(chat));
+        state.leave_branch();
+        Ok(())
+    }
+
     /// Compares every file of the index (or only those in `only`) that the client can reach with its stored version,
     /// in one transaction, and attaches trackers along the way. Files that can't be reached keep their last version.
     #[instrument(level = "debug", skip_all)]

@@ -32,6 +32,8 @@ enum Operation {
     Pin,
     Demote,
     Restore,
+    GoBack,
+    KeepBeginning,
 }
 
 /// A name through a link, where a link needs no privilege.
@@ -70,6 +72,8 @@ async fn run(
         Operation::Pin => engine.pin("call_4").await.map(drop),
         Operation::Demote => engine.demote("call_4").await.map(drop),
         Operation::Restore => engine.restore(engine.session_id(), start, None).await,
+        Operation::GoBack => engine.go_back(start).await,
+        Operation::KeepBeginning => engine.keep_beginning(0).await,
     }
 }
 
@@ -110,7 +114,9 @@ async fn failed_write_leaves_everything_as_it_was(
         Operation::Deactivate,
         Operation::Pin,
         Operation::Demote,
-        Operation::Restore
+        Operation::Restore,
+        Operation::GoBack,
+        Operation::KeepBeginning
     )]
     operation: Operation,
 ) {
