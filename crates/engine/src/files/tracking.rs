@@ -1,6 +1,6 @@
 //! The tracker of a session's files: the tracked files, the listeners, and the files that are waiting for a look.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
