@@ -13,8 +13,16 @@ export interface KnownRequest {
   chain?: readonly string[]
   /** The number of them that the last request had as well. */
   common?: number
+  /** The length of the question on the side that it continues: what that had behind the form of the conversation went out as it was. */
+  asBranch?: number | undefined
   /** The promise that the conversation's `look` has returned since it came. */
-  looked?: Promise<unknown>
+  looked?: Promise<unknown> | undefined
+}
+
+/** A pass of the projection for a request. */
+export interface ProjectedPass extends Pick<KnownRequest, 'asBranch' | 'looked'> {
+  /** The request has gone out without it. */
+  isGivenUp: boolean
 }
 
 /** The settings and callbacks that a conversation needs from its gateway. */

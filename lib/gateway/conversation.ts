@@ -9,7 +9,7 @@ import type { RollReceipt, StoreState } from '../../index.js'
 import { rulesOf } from '../models/index.ts'
 import { ContextManager } from '../session/index.ts'
 import { LIMIT_MS } from './conversation-options.ts'
-import type { ConversationOptions, KnownRequest } from './conversation-options.ts'
+import type { ConversationOptions, KnownRequest, ProjectedPass } from './conversation-options.ts'
 import { asTheyAre, beginningOf, behind, BINDS, hasUser, NO_BEGINNING, withRest } from './beginning.ts'
 import type { Beginning } from './beginning.ts'
 import type { StoredForm } from './form-files.ts'
@@ -38,13 +38,6 @@ export type SentForm = readonly EditedItem[]
 interface Sent {
   raw: readonly object[]
   items: readonly EditedItem[]
-}
-
-/** A pass of the projection. */
-interface Pass {
-  /** The request has gone out without it. */
-  isGivenUp: boolean
-  looked: Promise<unknown> | undefined
 }
 
 interface Opened {
@@ -179,7 +172,7 @@ export class Conversation {
 
   /** The form in which a request goes out. Never rejects. */
   async next(request: ModelRequest, known: KnownRequest = {}): Promise<SentForm> {
-    const { chain, looked } = known
+    const { chain, looked, asBranch } = known
     const { raw, items } = this.#last
     this.beside = []
     const { messages } = request
@@ -191,7 +184,7 @@ export class Conversation {
       return items
     }
     this.#options.onNext?.(this, request)
-    const form = await this.#formed(request, common, looked)
+    const form = await this.#formed(request, common, { isGivenUp: false, looked, asBranch })
     this.#last = { raw: messages, items: form }
     if (chain === undefined) this.#chain.length = Math.min(this.#chain.length, common + 1)
     else this.#chain = [...chain]
@@ -257,11 +250,10 @@ export class Conversation {
     return opened?.manager.close()
   }
 
-  async #formed(request: ModelRequest, common: number, looked: Promise<unknown> | undefined): Promise<SentForm> {
+  async #formed(request: ModelRequest, common: number, pass: ProjectedPass): Promise<SentForm> {
     const { length } = request.messages
     // One request has waited for this work in vain. The user has been told.
     if (this.#isLate) return this.#missed(length, common)
-    const pass: Pass = { isGivenUp: false, looked }
     const work = this.#queue.then(() => this.#project(request, common, pass))
     this.#queue = work.catch(() => {})
     try {
@@ -286,7 +278,7 @@ export class Conversation {
     return this.#oldForm(length, common)
   }
 
-  async #project(request: ModelRequest, common: number, pass: Pass): Promise<SentForm> {
+  async #project(request: ModelRequest, common: number, pass: ProjectedPass): Promise<SentForm> {
     this.#request = request
     this.#common = common
     this.#facts.isPlainRecall ||= request.isPlainRecall
@@ -318,7 +310,7 @@ export class Conversation {
     const items = this.#notices.markIn(itemsOf(messages, withTargets(placed, messages, this.#facts.pointers, shape)))
     // Text that others had collapsed in the first messages is not removed again.
     const before = this.#receipts.length === 0 ? [] : appliedItems(messages, this.#oldForm(length, common))
-    const form = pass.isGivenUp ? items : this.#behindBeginning(items, common, request)
+    const form = pass.isGivenUp ? items : this.#behindBeginning(items, common, request, pass.asBranch)
     for (const receipt of this.#receipts.splice(0)) this.#options.onRoll(this.id, actualReceipt(receipt, before, appliedItems(messages, form)))
     return form
   }
@@ -328,11 +320,13 @@ export class Conversation {
    * another process rolled, or a roll came too late for its request. The provider has cached the form that was sent, and the
    * model's reasoning may be bound to it, so it stays until the projection changes something in it.
    */
-  #behindBeginning(items: readonly EditedItem[], common: number, request: ModelRequest): SentForm {
+  #behindBeginning(items: readonly EditedItem[], common: number, request: ModelRequest, asBranch = 0): SentForm {
     const { raw, items: last } = this.#last
     const isOfTurn = this.#wasMissed && BINDS.has(this.#options.modelOf(request).binding)
     this.#wasMissed = false
     if (common < raw.length || isOfTurn) this.#beginning = { ...beginningOf(last, raw.length, common), isOfTurn: isOfTurn && common === raw.length }
+    // The question's own messages have gone out as they are.
+    if (asBranch > this.#beginning.length) this.#beginning = { items: withRest(this.#beginning, asBranch), length: asBranch }
     if (this.#beginning.length === 0) return items
     const isOver = this.#hasRolled || (this.#beginning.isOfTurn === true && hasUser(shapeOf(this.api), request.messages, common))
     const found = isOver ? undefined : behind(this.#beginning, items, request.messages.length)

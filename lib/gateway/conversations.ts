@@ -96,7 +96,8 @@ export class Conversations {
     const { near, isEdit = false, left } = going === undefined ? choose(known, asked) : { near: going }
     if (near?.live !== undefined && left === undefined && !this.#foreign.has(near.live)) share(request, near.live.raw, near.common)
     const isContinued = isEdit || left !== undefined || near?.isWhole === true
-    const isBranch = !isContinued && this.#isBranch(key, known, asked, near?.common ?? 0)
+    const asBranch = isContinued ? undefined : this.#branchOf(key, known, asked, near?.common ?? 0)
+    const isBranch = asBranch !== undefined
     const isBegun = near === undefined || (!isContinued && !isBranch && isNewChat(near, asked))
     if (!isContinued && !isBranch && !isBegun) {
       this.#noteBranch(key, near, asked)
@@ -111,7 +112,11 @@ export class Conversations {
     const conversation = (goesOn ? this.#caughtUp(near, asked) : undefined) ?? this.#begin(key, sender, asked, { known, near, left, goesOn })
     const common = goesOn && conversation === near.live ? near.common : undefined
     this.#use(key, conversation)
-    const beside = { ...(common === undefined ? { chain: asked.chain() } : { common }), ...(look?.conversation === conversation ? { looked: look.done } : {}) }
+    const beside = {
+      ...(common === undefined ? { chain: asked.chain() } : { common }),
+      ...(look?.conversation === conversation && { looked: look.done }),
+      ...(isBranch && { asBranch }),
+    }
     this.#placing.set(conversation, (this.#placing.get(conversation) ?? 0) + 1)
     try {
       const form = await conversation.next(request, beside)
@@ -199,8 +204,8 @@ export class Conversations {
       .toReversed()
   }
 
-  /** True if a request continues a branch of which one request is known already. */
-  #isBranch(key: string, known: readonly Near[], { request: { messages }, chain }: AskedRequest, common: number): boolean {
+  /** The length of the question on the side that a request continues: the first one of a branch. Undefined if it continues none. */
+  #branchOf(key: string, known: readonly Near[], { request: { messages }, chain }: AskedRequest, common: number): number | undefined {
     for (const { stored } of known) {
       const branch = stored.branches.find(([length, link]) => length > common && length < messages.length && linkOf(chain()[length] as string) === link)
       if (branch === undefined) continue
@@ -209,9 +214,9 @@ export class Conversations {
         stored,
         stored.branches.filter((one) => one !== branch),
       )
-      return true
+      return branch[0]
     }
-    return false
+    return undefined
   }
 
   #noteBranch(key: string, { stored }: Near, { chain }: AskedRequest): void {
