@@ -5,7 +5,7 @@ import { expandHome } from './paths.ts'
 
 /** The form of the setting `mounts`, as the end of a sentence. */
 export const MOUNTS_WANTED =
-  'a list of { "agentPrefix", "canonicalPrefix", "filesystemId" }: the path inside of the sandbox, the path on this machine, both absolute, and by choice the filesystem\'s ID (1 to 512 bytes, no control characters, no blanks at its ends)'
+  'a list of { "agentPrefix", "canonicalPrefix", "filesystemId" }: the path inside of the sandbox (each one once) and the path on this machine, both absolute, and by choice the filesystem\'s ID (1 to 512 bytes, no control characters, no blanks at its ends)'
 
 /** The form of the ID of a filesystem, as the end of a sentence. */
 export const FILESYSTEM_ID_WANTED = 'a text of 1 to 512 bytes without control characters, such as line breaks, and without blanks at its ends'
