@@ -66,7 +66,7 @@ async fn only_a_session_with_files_waits_for_the_tracker() {
     let waits = || blind.0.load(Ordering::Relaxed);
     tracking.flush().await;
     assert_eq!(waits(), 0);
-    tracking.track("/work/a".into(), &source("/work/a"));
+    tracking.track("/home/a".into(), &source("/home/a"));
     tracking.flush().await;
     assert_eq!(waits(), 1);
 }
