@@ -1,5 +1,6 @@
 /** A private home for Pi: its own configuration, sessions and environment, nothing of the user's. */
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findRuntime, runtimePath } from '../pi-runtime/index.mjs'
@@ -76,7 +77,7 @@ export function createPiHome(options: PiHomeOptions): PiHome {
 /** A temporary folder by its real path, removed by `cleanUp`. */
 export function temporaryFolder(prefix: string): string {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), prefix)))
-  onCleanUp(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+  onCleanUp(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
   return folder
 }
 
