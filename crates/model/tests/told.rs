@@ -79,6 +79,10 @@ fn adopted_chat_takes_along_what_others_tell() {
     assert_eq!(Chat::of(&none).notices().count(), 0, "the chat has no turn for it");
 }
 
+fn spending() -> Spending {
+    Spending { answers: 1, kept: 1, untouched: 2_000.5, debt: -3.25, removed: 4, dead: true }
+}
+
 fn receipt() -> RollReceipt {
     RollReceipt {
         items: 2,
@@ -117,14 +121,7 @@ fn rolls_stay_with_what_is_before_them() {
         prose: ["first", "later", "a text that was redacted"].map(said_id).to_vec(),
         call_digests: vec![call(&["a", "b", "c"]), call(&["b", "c"])],
         bound: true,
-        spending: Some(Spending {
-            answers: 1,
-            kept: 1,
-            untouched: 2_000.5,
-            debt: -3.25,
-            removed: 4,
-            dead: true,
-        }),
+        spending: Some(spending()),
     };
     let gone = RollEntry { results: call(&["c"]), bound: true, ..RollEntry::default() };
     let rolls = Chat::of(&earlier).rolls_before(Chat::of(&later), &[roll, gone]);
@@ -140,14 +137,7 @@ fn rolls_stay_with_what_is_before_them() {
         prose: ["first", "a text that was redacted"].map(said_id).to_vec(),
         call_digests: vec![call(&["a", "b"])],
         bound: true,
-        spending: Some(Spending {
-            answers: 1,
-            kept: 1,
-            untouched: 2_000.5,
-            debt: -3.25,
-            removed: 4,
-            dead: true,
-        }),
+        spending: Some(spending()),
     };
     assert_eq!(rolls, std::slice::from_ref(&kept));
     let session = SessionId::new("s").unwrap();
