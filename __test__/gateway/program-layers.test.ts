@@ -1,30 +1,10 @@
 /** The places where Qwen Code and Codex find the address of their provider: their arguments, variables, `.env` files, settings and profiles. */
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { programOf } from '../../lib/gateway/programs.ts'
-import type { Launch, Program } from '../../lib/gateway/program-settings.ts'
-import { folder } from '../core/setup.ts'
+import type { Launch } from '../../lib/gateway/program-settings.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
+import { gateway, launch } from './launched.ts'
 
 afterEach(cleanUp)
-
-const gateway = { url: 'http://127.0.0.1:1/T', mcpUrl: 'http://127.0.0.1:1/T/_context/mcp', secret: 'S' }
-
-/** The start where these files and variables are. The project is the folder `a/b` of the home. */
-function launch(command: string, files: Record<string, string> = {}, env: Record<string, string> = {}): Program & Launch {
-  const home = folder()
-  const cwd = join(home, 'a', 'b')
-  mkdirSync(cwd, { recursive: true })
-  for (const [name, content] of Object.entries(files)) {
-    mkdirSync(dirname(join(home, name)), { recursive: true })
-    writeFileSync(join(home, name), content.replaceAll('HOME/', `${home}/`))
-  }
-  const own = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value.replace('HOME', home)]))
-  const [program = '', ...args] = command.split(' ')
-  const found = programOf(program, args, { cwd, env: { HOME: home, QWEN_CODE_SYSTEM_SETTINGS_PATH: join(home, 'etc', 'settings.json'), ...own } })
-  return { ...found, ...found.launch(gateway, '/tmp/F') }
-}
 
 describe('Qwen Code', () => {
   const to = (host: string): string => `${gateway.url}/https://${host}.example/v1`
