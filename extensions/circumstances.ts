@@ -2,7 +2,7 @@
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ModelCall } from '../index.js'
 import type { Moment, PromptPrices, PromptUsage } from '../lib/projection/index.ts'
-import { CacheOdds, cacheNamed, factorsOf, HOUR_WRITE, piCompaction, ratesAt } from '../lib/models/index.ts'
+import { binds, CacheOdds, cacheNamed, factorsOf, HOUR_WRITE, piCompaction, ratesAt } from '../lib/models/index.ts'
 import type { Binding, CacheCounts, CataloguePrices, CompactionRule } from '../lib/models/index.ts'
 import { rulesFor, SessionBinding } from './binding.ts'
 import { CompactionSettings } from './compaction-settings.ts'
@@ -152,7 +152,7 @@ export class Circumstances {
   /** True if a later change of the tools would cost the model its reasoning. */
   bindsTools(ctx: ExtensionContext): boolean {
     const binding = this.bindingOf(ctx)
-    return (binding === 'drops' || binding === 'refuses') && !this.appendsTools(ctx)
+    return binds(binding) && !this.appendsTools(ctx)
   }
 
   /** True if the model that answers accepts new tools in mid-conversation, so that the cached prompt before them stays valid. */

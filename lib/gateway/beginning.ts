@@ -34,9 +34,6 @@ export function behind(beginning: Beginning, items: readonly EditedItem[], count
   return { beginning: { ...beginning, own: now }, items: [...sent, ...hidden, ...rest.filter((item) => !has(item))] }
 }
 
-/** The bindings with which reasoning is lost if something before it has changed. */
-export const BINDS: ReadonlySet<unknown> = new Set(['drops', 'refuses'])
-
 /** True if the user has said something in the messages from one on. */
 export function hasUser(shape: Shape, messages: readonly object[], from: number): boolean {
   for (let at = from; at < messages.length;) {

@@ -6,11 +6,11 @@ import { LOOK_MS, sentenceOf, within } from '../core/index.ts'
 import { adoptNamed, appliedItems, cutItems, isEqual, isWhole, itemsOf, Projection } from '../projection/index.ts'
 import type { EditedItem, RecallInput } from '../projection/index.ts'
 import type { RollReceipt, StoreState } from '../../index.js'
-import { rulesOf } from '../models/index.ts'
+import { binds, rulesOf } from '../models/index.ts'
 import { ContextManager } from '../session/index.ts'
 import { LIMIT_MS } from './conversation-options.ts'
 import type { ConversationOptions, KnownRequest, ProjectedPass } from './conversation-options.ts'
-import { asTheyAre, beginningOf, behind, BINDS, hasUser, NO_BEGINNING, withRest } from './beginning.ts'
+import { asTheyAre, beginningOf, behind, hasUser, NO_BEGINNING, withRest } from './beginning.ts'
 import type { Beginning } from './beginning.ts'
 import type { StoredForm } from './form-files.ts'
 import type { LastForm } from './forms.ts'
@@ -322,7 +322,7 @@ export class Conversation {
    */
   #behindBeginning(items: readonly EditedItem[], common: number, request: ModelRequest, asBranch = 0): SentForm {
     const { raw, items: last } = this.#last
-    const isOfTurn = this.#wasMissed && BINDS.has(this.#options.modelOf(request).binding)
+    const isOfTurn = this.#wasMissed && binds(this.#options.modelOf(request).binding)
     this.#wasMissed = false
     if (common < raw.length || isOfTurn) this.#beginning = { ...beginningOf(last, raw.length, common), isOfTurn: isOfTurn && common === raw.length }
     // The question's own messages have gone out as they are.

@@ -5,6 +5,11 @@
  */
 import type { Binding } from './rules.ts'
 
+/** True for a binding with which reasoning is lost if something before it has changed. */
+export function binds(binding: Binding | undefined): boolean {
+  return binding === 'drops' || binding === 'refuses'
+}
+
 /** The field of `thinking` that asks a provider to drop reasoning instead of refusing it. */
 export const BINDING_FIELD = 'block_binding'
 

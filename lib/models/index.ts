@@ -3,6 +3,7 @@ export {
   askedOf,
   askingForDrops,
   BINDING_FIELD,
+  binds,
   isBindingRefusal,
   isFieldRefusal,
   ObservedBinding,

@@ -3,7 +3,7 @@
  * the host has set change, only in requests to Anthropic's own API, and by default only where a key pays by the token.
  */
 import { isFields } from '../core/index.ts'
-import { ConversationLifetimes, isAnthropicApi, LIFETIME_MS, slackOf } from '../models/index.ts'
+import { binds, ConversationLifetimes, isAnthropicApi, LIFETIME_MS, slackOf } from '../models/index.ts'
 import type { LifetimeOption } from '../models/index.ts'
 import { askedIn, withLifetimes } from './cache-markers.ts'
 import type { ProjectedModel } from './options.ts'
@@ -77,7 +77,7 @@ export class CacheLifetimes {
       at,
       asked: askedIn(body),
       isNew,
-      isBound: binding === 'drops' || binding === 'refuses',
+      isBound: binds(binding),
       systemTokens,
       read: input > 0 ? cacheRead / input : 0.1,
       slackTokens: slackOf({ billed: 0, plain: savedTokens }),

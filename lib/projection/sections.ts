@@ -1,7 +1,7 @@
 /** The specification's four sections as messages: for models without a prefix cache, and for harnesses that want them. */
 import type { Assembled } from '../../index.js'
 import { poolLineOf } from '../lines/index.ts'
-import { withoutReasoning } from '../models/index.ts'
+import { binds, withoutReasoning } from '../models/index.ts'
 import type { Binding } from '../models/index.ts'
 
 /** About how many tokens of pool lines a request shows besides those of active objects. */
@@ -50,7 +50,7 @@ export function sections(messages: readonly Message[], { view, binding }: Render
   const head = first < 0 ? chat.length : first
   const sent = [...chat.slice(0, head), ...section(poolOf(view)), ...chat.slice(head), ...section(view.activeContent)]
   // Each rendering has another beginning, which bound reasoning does not survive.
-  return binding === 'refuses' || binding === 'drops' ? withoutReasoning(sent) : sent
+  return binds(binding) ? withoutReasoning(sent) : sent
 }
 
 /** The parts of a result that are no text. */

@@ -1,4 +1,5 @@
 /** The policies of a session side by side, each with its sums. */
+import { binds } from '../models/index.ts'
 import type { ChosenLifetimes } from './chosen.ts'
 import type { BlockCache } from './policies/block-cache.ts'
 import { bindingOf } from './policies/model-call.ts'
@@ -44,7 +45,7 @@ export function plainCost(lanes: readonly Lane[], isManaged: boolean): number {
 export function momentIn({ chosen, tally }: Lane, moment: PolicyMoment, setting: Setting, plain: number): PolicyMoment {
   if (chosen === undefined) return moment
   const binding = bindingOf(setting, moment)
-  const isBound = binding === 'drops' || binding === 'refuses'
+  const isBound = binds(binding)
   return chosen.next(moment, { isBound, systemTokens: setting.systemTokens, costs: { billed: tally.cost, plain: Number.isNaN(plain) ? tally.cost : plain } })
 }
 

@@ -4,7 +4,7 @@ import type { ProjectedModel } from '../../projection/index.ts'
 import { askedIn, lifetimeEdit, spliced } from '../../projection/index.ts'
 import type { Usage } from '../answer.ts'
 import type { ModelRequest } from '../request.ts'
-import { ConversationLifetimes, slackOf } from '../../models/index.ts'
+import { binds, ConversationLifetimes, slackOf } from '../../models/index.ts'
 import type { Chosen, LifetimeOption } from '../../models/index.ts'
 
 /** The settings by which a gateway chooses. */
@@ -53,7 +53,7 @@ export class Lifetimes {
         at: this.#options.now(),
         asked: askedIn(request.body),
         isNew: conversation.raw.length === 0 && !hasAnswer(request),
-        isBound: binding === 'drops' || binding === 'refuses',
+        isBound: binds(binding),
         systemTokens: request.systemTokens,
         read: input > 0 ? cacheRead / input : 0.1,
         slackTokens: slackOf({ billed: inFresh(costs?.billed), plain: inFresh(costs?.plain) }),

@@ -1,5 +1,5 @@
 /** The context manager's own tools in a replayed request: a model gets them from the start, or later in the conversation. */
-import { appendsTools } from '../../models/index.ts'
+import { appendsTools, binds } from '../../models/index.ts'
 import { systemBlock } from '../../recordings/index.ts'
 import type { ReplayBlock } from '../../recordings/index.ts'
 import { bindingOf } from './model-call.ts'
@@ -44,7 +44,7 @@ export class LateTools {
   /** True if giving the model tools later would cost it its reasoning. */
   bind(moment: PolicyMoment | undefined): boolean {
     const binding = bindingOf(this.#setting, moment)
-    return (binding === 'drops' || binding === 'refuses') && !this.canAppend(moment)
+    return binds(binding) && !this.canAppend(moment)
   }
 
   /** The first request of a session. */
