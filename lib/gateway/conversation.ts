@@ -45,6 +45,8 @@ interface Opened {
   projection: Projection
 }
 
+const NONE_BESIDE = (): readonly ResultBeside[] => []
+
 /** One conversation. Requests are taken one after the other. */
 export class Conversation {
   readonly id: string
@@ -54,8 +56,8 @@ export class Conversation {
   before: Conversation | undefined
   /** True if everything of `before` may be brought back, and not only what a prompt names. */
   readonly continues: boolean
-  /** The results behind the branch of the last request, if that was one on the side. */
-  beside: readonly ResultBeside[] = []
+  /** Reads the results behind the branch of the last request, if that was one on the side. Few questions are followed by a recall. */
+  beside: () => readonly ResultBeside[] = NONE_BESIDE
   /** True if nothing was recorded of it anywhere before. */
   readonly #isNew: boolean
   readonly #options: ConversationOptions
@@ -174,7 +176,7 @@ export class Conversation {
   async next(request: ModelRequest, known: KnownRequest = {}): Promise<SentForm> {
     const { chain, looked, asBranch } = known
     const { raw, items } = this.#last
-    this.beside = []
+    this.beside = NONE_BESIDE
     const { messages } = request
     const common = known.common ?? commonLength(raw, messages)
     // A retry gets the same bytes; only its cache markers are its own.
@@ -195,7 +197,7 @@ export class Conversation {
   /** Answers a call of our tool. Undefined if this conversation has no such object. */
   async recall(input: RecallInput): Promise<string[] | undefined> {
     const opened = await within(this.#limitMs, this.#open())
-    const asked = { isOnlyRecord: () => this.#met === 0, sent: () => this.last.sent, beside: () => this.beside, shape: shapeOf(this.api) }
+    const asked = { isOnlyRecord: () => this.#met === 0, sent: () => this.last.sent, beside: () => this.beside(), shape: shapeOf(this.api) }
     return recallIn(opened, input, asked)
   }
 
@@ -231,7 +233,7 @@ export class Conversation {
   async release(): Promise<StoreState | undefined> {
     const left = await this.close()
     this.#last = { raw: [], items: [] }
-    this.beside = []
+    this.beside = NONE_BESIDE
     this.#chain = ['']
     this.#said = new SaidSoFar()
     this.#request = undefined

@@ -103,7 +103,7 @@ export class Conversations {
       this.#noteBranch(key, near, asked)
       const conversation = this.#of(near, asked)
       if (near.live === undefined) this.#beside.set(conversation, key)
-      conversation.beside = resultsBeside(messages, near.common, shapeOf(request.api))
+      conversation.beside = () => resultsBeside(messages, near.common, shapeOf(request.api))
       return { form: asideOf(near, asked), conversation, isAside: true }
     }
     if (isBegun && !request.hasTools) return { form: undefined, conversation: undefined, isAside: true }
