@@ -68,6 +68,17 @@ describe('an address that is shown', () => {
     }
   })
 
+  test('the commands read addresses in the environment as Pi does', () => {
+    const before = { ...process.env }
+    Object.assign(process.env, { CONTEXT_STORE: 'xtdb', CONTEXT_XTDB_URL: ', http://a:3000, http://b:3000' })
+    try {
+      expect(storeOf(undefined).options).toEqual({ kind: 'xtdb', url: 'http://a:3000', urls: ['http://b:3000'] })
+      expect(placeOf(true, undefined, process.env, () => '/default.db').options).toMatchObject({ url: 'http://a:3000', urls: ['http://b:3000'] })
+    } finally {
+      process.env = before
+    }
+  })
+
   test('an address in the environment that is none is refused, and not taken for no address', () => {
     const before = { ...process.env }
     Object.assign(process.env, { CONTEXT_STORE: 'xtdb', CONTEXT_XTDB_URL: 'me:hush@host:3000' })

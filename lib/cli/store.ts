@@ -21,13 +21,11 @@ export const STORE_HELP = `  --store STORE         the database file, or the htt
 /** The store named by the option. Throws a {@link UsageError} if the file does not exist, unless it may be new. */
 export function storeOf(text: string | undefined, mayBeNew = false): NamedStore {
   const named = text === undefined ? namedInEnv() : undefined
-  const node = text ?? (named?.kind === 'xtdb' ? process.env['CONTEXT_XTDB_URL'] : undefined)
-  if (node !== undefined && /^\s*https?:\/\//i.test(node)) {
-    const [url = node, ...urls] = addressesIn(node)
-    return { options: { kind: 'xtdb', url, urls }, name: shownUrl(url) }
-  }
   // A text that is meant as an address may have a password, so it is not shown.
-  if (node !== undefined && (text === undefined || isAddress(node))) {
+  const nodes = text === undefined ? (named?.kind === 'xtdb' ? named.nodes : []) : isAddress(text) ? addressesIn(text) : []
+  const [url, ...urls] = nodes
+  if (url !== undefined) {
+    if (/^https?:\/\//i.test(url)) return { options: { kind: 'xtdb', url, urls }, name: shownUrl(url) }
     const name = text === undefined ? 'CONTEXT_XTDB_URL' : '--store'
     throw new UsageError(`${name} is not the address of an XTDB node; write it as http://host:port`)
   }
