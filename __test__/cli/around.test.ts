@@ -1,17 +1,20 @@
 /** The program without a command: what it finds, what it says first, and when it stops. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { report } from '../../lib/cli/around.ts'
 import { estimated } from '../../lib/cli/estimate.ts'
-import type { Found, Limits } from '../../lib/cli/estimate.ts'
+import type { AgentSessions, Found, Limits } from '../../lib/cli/estimate.ts'
 import { billsFile } from '../../lib/gateway/bills.ts'
 import { openAny } from '../../lib/recordings/open.ts'
+import { ListedCalls } from '../../lib/usage/listed.ts'
 import { chargesOf } from '../../lib/usage/charges.ts'
 import type { Charge } from '../../lib/usage/charges.ts'
 import { programPath } from '../../lib/usage/agent-folders.ts'
+import type { AgentFolder } from '../../lib/usage/agent-folders.ts'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { cli, fixture, program, temporaryFolder, UNHURRIED } from '../replay/support.ts'
 import { emptyHome, usedHome } from './home.ts'
@@ -50,7 +53,7 @@ describe('it says what is here and where to begin', () => {
       expect(stdout).toMatch(new RegExp(`^${agent} +1  ${since} +\\$0\\.00 +~\\$0\\.00$`, 'm'))
     expect(stdout).toMatch(/^total +4 /m)
     expect(stdout).toContain('Begin with: pi-context-manager run -- claude\n')
-    expect(stdout).toMatch(/by a replay of\s+the\s+newest\s+4\s+sessions/)
+    expect(stdout).toMatch(/by\s+a\s+replay\s+of\s+4\s+sessions,\s+the\s+newest\s+of\s+each\s+agent\s+first/)
     expect(contents(home)).toEqual(before)
   })
 
@@ -76,6 +79,28 @@ test.each<[what: string, make: (path: string) => void, isFound: boolean]>([
   make(join(second, 'claude'))
   expect(programPath('claude', { PATH: `${first}::${second}` })).toBe(isFound ? join(second, 'claude') : undefined)
 })
+
+/** Gives the calls of a session other names, so that they are charged again. */
+function distinct(file: string, at: number): void {
+  const { mtimeMs } = statSync(file)
+  writeFileSync(file, readFileSync(file, 'utf8').replaceAll('"msg_', `"msg_${at}`))
+  utimesSync(file, mtimeMs / 1000, mtimeMs / 1000)
+}
+
+/** An agent with one session, of which nothing was replayed. */
+function agentOf(agent: string, paid: number): AgentSessions {
+  const none = { onPlan: { calls: 0, sent: 0, without: 0 }, managed: { paid: 0, saved: 0 }, sample: { sessions: 0, paid: 0, saved: 0 } }
+  return { agent, host: 'x', command: 'x', path: '/', sessions: 1, calls: 1, unpriced: 0, since: undefined, paid, ...none }
+}
+
+function foundOf(...agents: AgentSessions[]): Found {
+  return { agents, files: 2, read: 2, unreadable: 0, listed: new ListedCalls() }
+}
+
+/** Lines as one, with single spaces. */
+function words(lines: readonly string[]): string {
+  return lines.join(' ').replaceAll(/\s+/g, ' ')
+}
 
 /** Folders of Claude Code with as many copies of a session, the first one the newest, each in its own file. */
 function copies(count: number): string {
@@ -151,6 +176,37 @@ describe('the estimate', () => {
     expect(agents[0]?.paid).toBe(alone.agents[0]?.paid)
     expect(agents[0]?.managed.paid).toBeCloseTo(agents[0]?.paid ?? 0, 9)
     expect(agents[0]?.sample.sessions).toBe(0)
+  })
+
+  test('replays the newest session of each agent before the others', async () => {
+    const [newer, older] = [copies(3), copies(1)]
+    utimesSync(join(older, '0.jsonl'), 1, 1)
+    for (const [at, file] of [join(newer, '1.jsonl'), join(newer, '2.jsonl'), join(older, '0.jsonl')].entries()) distinct(file, at)
+    const paths: string[] = []
+    const folder = (agent: string, path: string): AgentFolder => ({ agent, host: 'claude-code', command: 'claude', path })
+    await estimated([folder('A', newer), folder('B', older)], undefined, {
+      isReadingOver: () => false,
+      isOver: () => false,
+      progress: (part, path) => void (part >= 0.6 && paths.push(path)),
+    })
+    expect(paths).toEqual([join(newer, '0.jsonl'), join(older, '0.jsonl'), join(newer, '1.jsonl'), join(newer, '2.jsonl')])
+  })
+
+  test('of one agent never comes from the sessions of another', () => {
+    const text = words(report(foundOf(agentOf('Pi', 42.6), { ...agentOf('Codex', 10), sample: { sessions: 1, paid: 5, saved: 1 } }), []))
+    expect(text).toMatch(/Pi 1 - \$42\.60 - Codex 1 - \$10\.00 ~\$8\.00 total 2 \$52\.60 - /)
+    expect(text).toContain('With pi-context-manager those of Codex would have cost about 20 % less: an estimate, by a replay of the newest session')
+    expect(text).toContain('No session of Pi could be replayed here, so there is no estimate of them; ')
+  })
+
+  test('has the share of the dollars in the table', () => {
+    const agents = [
+      { ...agentOf('Pi', 90), sample: { sessions: 1, paid: 1, saved: 0 } },
+      { ...agentOf('Codex', 10), sample: { sessions: 1, paid: 9, saved: 9 } },
+    ]
+    const text = words(report(foundOf(...agents), []))
+    expect(text).toContain('~$90.00')
+    expect(text).toContain('With pi-context-manager they would have cost about 10 % less')
   })
 
   test('counts what can’t be read, and reads the rest', async () => {

@@ -2,7 +2,7 @@
 import { COMMANDS, enabledParts } from '../enable/index.ts'
 import { accountText, columns, dayOf, dollars, out, Progress, tell, tokens, widthOf, wrapped } from '../ui/index.ts'
 import { agentFolders, folderNames, programPath, usedFolders } from '../usage/index.ts'
-import { estimated } from './estimate.ts'
+import { estimated, estimateOf } from './estimate.ts'
 import type { AgentSessions, Found } from './estimate.ts'
 import { DONE } from './exit.ts'
 import { ignoreInterrupts } from './signals.ts'
@@ -14,9 +14,6 @@ const ALL_MS = 8500
 
 /** The least share that counts as a saving. */
 const LEAST_SHARE = 0.005
-
-/** The least difference between two sums in dollars that is not of their last bits. */
-const LEAST_PAID = 1e-6
 
 /** Looks at the agents and sessions of this machine, for ten seconds at most; Ctrl-C ends that, and what is known is shown. */
 export async function lookAround(): Promise<number> {
@@ -59,7 +56,8 @@ export async function lookAround(): Promise<number> {
 /** As shells expect of a program that Ctrl-C has ended. */
 const INTERRUPTED = 130
 
-function report(found: Found, names: readonly string[]): string[] {
+/** What was found, as lines: a table of the agents, and sentences about it. `names`: the agents that are installed. */
+export function report(found: Found, names: readonly string[]): string[] {
   const used = found.agents.filter(({ calls }) => calls > 0)
   const width = Math.min(100, widthOf(process.stdout))
   const here = names.length === 0 ? 'No coding agent that is known here is installed.' : `Installed: ${listed(names)}.`
@@ -71,30 +69,19 @@ function report(found: Found, names: readonly string[]): string[] {
     agent.sessions.toLocaleString('en-US'),
     agent.since === undefined ? '-' : dayOf(agent.since),
     paidCell([agent]),
-    estimateCell([agent], found),
+    estimateCell([agent]),
   ])
-  const total = ['total', sumOf(used, 'sessions').toLocaleString('en-US'), '', paidCell(used), estimateCell(used, found)]
+  const total = ['total', sumOf(used, 'sessions').toLocaleString('en-US'), '', paidCell(used), estimateCell(used)]
   const table = columns([['agent', 'sessions', 'since', 'paid', 'with us'], ...rows, ...(rows.length > 1 ? [total] : [])])
   return [here, '', ...table, '', ...notes(found, used).flatMap((note) => wrapped(note, width)), '']
 }
 
 function notes(found: Found, used: readonly AgentSessions[]): string[] {
-  const { sessions, paid, saved } = sampleOf(found.agents)
   const unpriced = sumOf(used, 'unpriced')
   const onPlan = planOf(used)
   const managed = { paid: used.reduce((sum, one) => sum + one.managed.paid, 0), saved: used.reduce((sum, one) => sum + one.managed.saved, 0) }
-  const share = paid > 0 ? saved / paid : 0
-  const of = sessions === 1 ? 'the newest session' : `the newest ${sessions} sessions`
   return [
-    ...(paid > 0
-      ? [
-          Math.abs(share) < LEAST_SHARE
-            ? `With pi-context-manager they would have cost about the same, by a replay of ${of}.`
-            : `With pi-context-manager they would have cost about ${percent(Math.abs(share))} ${share > 0 ? 'less' : 'more'}: an estimate, by a replay of ${of} on the cache that they had.`,
-        ]
-      : sumOf(used, 'paid') - managed.paid > LEAST_PAID
-        ? ['What they would have cost with pi-context-manager takes longer to find out; "replay --all" does it.']
-        : []),
+    ...estimateNotes(used),
     ...(managed.paid > 0 ? [`It ran in sessions that cost ${dollars(managed.paid)}, and saved ${dollars(managed.saved)} there by its own account.`] : []),
     ...(found.read < found.files ? [`These are the newest ${found.read} of ${found.files} session files; "usage" reads them all.`] : []),
     ...(onPlan.calls > 0
@@ -110,6 +97,34 @@ function notes(found: Found, used: readonly AgentSessions[]): string[] {
         ]
       : []),
   ]
+}
+
+/** The estimate in a sentence, and whose sessions it leaves out. */
+function estimateNotes(used: readonly AgentSessions[]): string[] {
+  const known = used.filter(({ sample }) => sample.paid > 0)
+  const unknown = used.filter((one) => estimateOf(one) === undefined).map(({ agent }) => agent)
+  if (known.length === 0)
+    return unknown.length > 0 ? ['What they would have cost with pi-context-manager takes longer to find out; "replay --all" does it.'] : []
+  const open = known.reduce((sum, { paid, managed: own }) => sum + paid - own.paid, 0)
+  const own = known.reduce((sum, one) => sum + (estimateOf(one) ?? 0) - one.managed.paid, 0)
+  const share = open > 0 ? 1 - own / open : 0
+  const sessions = known.reduce((sum, { sample }) => sum + sample.sessions, 0)
+  const whose = unknown.length === 0 ? 'they' : `those of ${listed(known.map(({ agent }) => agent))}`
+  const by = `by a replay of ${sessionsText(known, sessions)}`
+  return [
+    Math.abs(share) < LEAST_SHARE
+      ? `With pi-context-manager ${whose} would have cost about the same, ${by} on the cache that they had.`
+      : `With pi-context-manager ${whose} would have cost about ${percent(Math.abs(share))} ${share > 0 ? 'less' : 'more'}: an estimate, ${by} on the cache that they had.`,
+    ...(unknown.length === 0
+      ? []
+      : [`No session of ${listed(unknown, 'or')} could be replayed here, so there is no estimate of them; "replay --all" takes its time for all.`]),
+  ]
+}
+
+/** The sessions of a sample in words. */
+function sessionsText(known: readonly AgentSessions[], sessions: number): string {
+  if (known.length > 1) return `${sessions} sessions, the newest of each agent first,`
+  return sessions === 1 ? 'the newest session' : `the newest ${sessions} sessions`
 }
 
 /** The payment for some agents; `plan` if a plan at a flat rate paid for all of it. */
@@ -132,27 +147,13 @@ function planText({ sent, without }: AgentSessions['onPlan']): string {
   return Math.round(without) === Math.round(sent) ? `sent ${written(sent)}` : accountText({ paid: sent, without }, written, 'sent')
 }
 
-/** The cost that some agents would have had, or a dash if it is unknown. `~`: it is an estimate. */
-function estimateCell(some: readonly AgentSessions[], { agents }: Found): string {
+/** The cost that some agents would have had, or a dash if that of one of them is unknown. `~`: it is an estimate. */
+function estimateCell(some: readonly AgentSessions[]): string {
   if (isOnPlan(some)) return '-'
-  const costs = some.map((one) => estimateOf(one, agents))
+  const costs = some.map((one) => estimateOf(one))
   if (costs.includes(undefined)) return '-'
   const isExact = some.every(({ paid, managed }) => paid <= managed.paid)
   return `${isExact ? '' : '~'}${dollars(costs.reduce<number>((sum, cost) => sum + (cost ?? 0), 0))}`
-}
-
-/** By the agent's own sample, else by that of all; undefined if there is none. */
-function estimateOf(agent: AgentSessions, agents: readonly AgentSessions[]): number | undefined {
-  const open = agent.paid - agent.managed.paid
-  if (open <= 0) return agent.paid
-  const own = sampleOf([agent])
-  const { paid, saved } = own.paid > 0 ? own : sampleOf(agents)
-  return paid > 0 ? agent.managed.paid + open * (1 - saved / paid) : undefined
-}
-
-function sampleOf(agents: readonly AgentSessions[]): AgentSessions['sample'] {
-  const sum = (name: keyof AgentSessions['sample']): number => agents.reduce((all, { sample }) => all + sample[name], 0)
-  return { sessions: sum('sessions'), paid: sum('paid'), saved: sum('saved') }
 }
 
 /** The next steps: a word and a command each. The agent that costs most comes first. */
@@ -182,6 +183,6 @@ function percent(share: number): string {
   return `${Math.round(100 * share)} %`
 }
 
-function listed(names: readonly string[]): string {
-  return names.length === 1 ? (names[0] as string) : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
+function listed(names: readonly string[], word = 'and'): string {
+  return names.length === 1 ? (names[0] as string) : `${names.slice(0, -1).join(', ')} ${word} ${names.at(-1)}`
 }

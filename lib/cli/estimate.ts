@@ -50,6 +50,19 @@ export interface Limits {
   progress(part: number, text: string): void
 }
 
+/**
+ * Dollars that an agent's sessions would have cost with the context manager, by the agent's own sample; undefined if none of them was
+ * replayed. What the context manager was paid for already counts as it is.
+ */
+export function estimateOf({ paid, managed, sample }: AgentSessions): number | undefined {
+  const open = paid - managed.paid
+  if (open <= LEAST_PAID) return paid
+  return sample.paid > 0 ? managed.paid + open * (1 - sample.saved / sample.paid) : undefined
+}
+
+/** The least difference between two sums in dollars that is not of their last bits. */
+const LEAST_PAID = 1e-6
+
 interface File {
   path: string
   agent: AgentSessions
@@ -151,10 +164,15 @@ function addCharge(agent: AgentSessions, { calls, cost, at, saved, plan }: Charg
   if (isManaged) agent.managed.saved += saved
 }
 
-/** Replays the newest sessions until the time is over; of the last one only the beginning counts. */
+/**
+ * Replays sessions until the time is over; of the last one only the beginning counts. The newest one of each agent comes first, as
+ * nothing else tells what an agent's sessions would have cost, then the others.
+ */
 async function replaySample(files: readonly File[], limits: Limits): Promise<void> {
   const options = { ...optionsOf(parse(['--policies', 'recorded,pi-context-manager']).values), onlyCosts: true }
-  const priced = files.filter(({ paid, isOnPlan }) => paid > 0 && !isOnPlan)
+  const newest = files.filter(({ paid, isOnPlan }) => paid > 0 && !isOnPlan)
+  const first = new Set(new Map(newest.toReversed().map((file) => [file.agent, file])).values())
+  const priced = [...newest.filter((file) => first.has(file)), ...newest.filter((file) => !first.has(file))]
   for (const [index, { path, agent }] of priced.entries()) {
     if (limits.isOver()) return
     limits.progress(READING + ((1 - READING) * index) / priced.length, path)
