@@ -1,5 +1,5 @@
 /** Looking into a store with the program itself: sessions, search, show and log. */
-import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager } from '../lib/index.ts'
@@ -37,10 +37,10 @@ describe('looking into a store', () => {
     const store = await storeIn(folder)
     const { code, stdout, stderr } = await cli(['sessions', '--store', store])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    expect(stdout).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d {2}first {2}Pi {14}1 turn {3}\S+\n {4}mend the pelican\n$/)
+    expect(stdout).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d {2}first {2}library {9}1 turn {3}\S+\n {4}mend the pelican\n$/)
     expect(stdout).toContain(folder)
     const list = JSON.parse((await cli(['sessions', '--store', store, '--json', '--project', folder])).stdout)
-    expect(list).toMatchObject([{ id: 'first', host: 'pi', turns: 1, objects: 2, folder, firstPrompt: 'mend the pelican' }])
+    expect(list).toMatchObject([{ id: 'first', host: 'library', turns: 1, objects: 2, folder, firstPrompt: 'mend the pelican' }])
     expect(await cli(['sessions', '--store', store, '--project', `${folder}x`])).toEqual({ code: 1, stdout: '', stderr: '' })
     const inspected = await cli(['inspect', '--store', store])
     expect(inspected.stdout).toContain(folder)
@@ -52,11 +52,13 @@ describe('looking into a store', () => {
     const store = await storeIn(folder)
     const older = await cli(['search', '--store', store, 'pelicans'])
     expect(older.code).toBe(0)
-    expect(older.stdout).toMatch(/^\w+@\d+ \S+a\.txt \(older version\)\n {4}\d{4}-\d\d-\d\d \d\d:\d\d {2}Pi {2}session first {2}\S+\n {4}2: two pelicans\n$/)
+    expect(older.stdout).toMatch(
+      /^\w+@\d+ \S+a\.txt \(older version\)\n {4}\d{4}-\d\d-\d\d \d\d:\d\d {2}library {2}session first {2}\S+\n {4}2: two pelicans\n$/,
+    )
     const call = await cli(['search', '--store', store, 'heron', '--type', 'toolcall', '--session', 'first'])
     expect(call.stdout).toMatch(/^[0-9a-f]{8}@\d+ bash ls -l \*\.ts\n {4}.* session first .*\n {4}1: a heron\n$/)
     expect(JSON.parse((await cli(['search', '--store', store, '--json', 'heron'])).stdout)).toMatchObject([
-      { id: 'call_1', type: 'toolcall', tool: 'bash', args: { command: 'ls  -l\n*.ts' }, line: 1, isLatest: true, session: 'first', host: 'pi' },
+      { id: 'call_1', type: 'toolcall', tool: 'bash', args: { command: 'ls  -l\n*.ts' }, line: 1, isLatest: true, session: 'first', host: 'library' },
     ])
     expect(await cli(['search', '--store', store, 'flamingo'])).toEqual({ code: 1, stdout: '', stderr: '' })
     for (const args of [[], ['--type', 'chat', 'x'], ['--limit', '0', 'x'], ['--limit', '1.5', 'x'], ['--none']]) {
@@ -77,7 +79,7 @@ describe('looking into a store', () => {
     expect(JSON.parse((await cli(['show', '--store', store, 'call_1', '--json'])).stdout)).toMatchObject({
       document: { tool: 'bash' },
       session: 'first',
-      host: 'pi',
+      host: 'library',
       folder,
     })
     for (const [name, words] of [
@@ -120,32 +122,41 @@ describe('looking into a store', () => {
     const { code, stdout } = await cli(['log', '--store', store, path])
     expect(code).toBe(0)
     expect(stdout.replaceAll(/^\w+@\d+ {2}\S+ \S+ {2}/gm, '')).toBe(
-      `Pi  session first  ${folder}\n` +
+      `library  session first  ${folder}\n` +
         '10 bytes\n one\n-two pelicans\n three\n \n\n23 bytes\n one\n-two\n+two pelicans\n three\n \n\n14 bytes\n+one\n+two\n+three\n\n',
     )
-    expect((await cli(['log', '--store', store, '--limit', '1', '--no-patch', path])).stdout).toMatch(/^Pi .*\n\w+@\d+ .* 10 bytes\n$/)
-    expect(JSON_LINES((await cli(['log', '--store', store, '--json', path])).stdout)).toMatchObject(Array(3).fill({ session: 'first', host: 'pi', folder }))
+    expect((await cli(['log', '--store', store, '--limit', '1', '--no-patch', path])).stdout).toMatch(/^library .*\n\w+@\d+ .* 10 bytes\n$/)
+    expect(JSON_LINES((await cli(['log', '--store', store, '--json', path])).stdout)).toMatchObject(
+      Array(3).fill({ session: 'first', host: 'library', folder }),
+    )
     expect((await cli(['log', '--store', store, 'call_1'])).stdout).not.toContain('\x1b')
     expect((await cli(['log', '--store', store, join(folder, 'none')])).code).toBe(1)
 
     expect((await cli(['forget', '--store', store, '--path', path, '--why', 'a key'])).code).toBe(0)
-    expect((await cli(['log', '--store', store, '--no-patch', path])).stdout).toMatch(/^Pi .*\n(\w+@\d+ .* erased .*, a key\n){3}$/)
+    expect((await cli(['log', '--store', store, '--no-patch', path])).stdout).toMatch(/^library .*\n(\w+@\d+ .* erased .*, a key\n){3}$/)
     const erased = await cli(['show', '--store', store, path])
     expect({ code: erased.code, stdout: erased.stdout }).toEqual({ code: 1, stdout: '' })
     expect(erased.stderr).toContain('has no text: erased')
   })
 
-  test('every session has its agent, from the beginning of its ID', async () => {
+  test('every session has its agent, from its ID or because Pi has its file', async () => {
     const folder = temporaryFolder('look-')
     const store = await storeIn(folder)
-    for (const [index, sessionId] of ['claude-code:5f', 'codex:5f', 'someone:5f'].entries()) {
+    const made = '01a20e93-fb24-7abc-8def-0123456789ab'
+    for (const [index, sessionId] of ['claude-code:5f', 'codex:5f', 'someone:5f', made, 'my-own'].entries()) {
       const manager = await ContextManager.open({ sessionId, cwd: folder, store: { kind: 'sqlite', path: store }, watch: false })
       await manager.recordToolcall({ id: `call_${index + 2}`, tool: 'bash', args: { command: 'ls' }, content: `heron ${index}`, status: 'ok' })
       await manager.close()
     }
-    const listed = JSON.parse((await cli(['sessions', '--store', store, '--json'])).stdout) as { id: string; host: string }[]
+    const env = { PI_CODING_AGENT_DIR: join(folder, 'agent') }
+    const sessions = join(folder, 'agent', 'sessions', '--w--')
+    mkdirSync(sessions, { recursive: true })
+    writeFileSync(join(sessions, '2026-03-01T10-00-00-000Z_my-own.jsonl'), '')
+    const listed = JSON.parse((await cli(['sessions', '--store', store, '--json'], env)).stdout) as { id: string; host: string }[]
     const hosts = Object.fromEntries(listed.map(({ id, host }) => [id, host]))
-    expect(hosts).toEqual({ first: 'pi', 'claude-code:5f': 'claude-code', 'codex:5f': 'codex', 'someone:5f': 'pi' })
+    const known = { 'claude-code:5f': 'claude-code', 'codex:5f': 'codex', [made]: 'pi', 'my-own': 'pi' }
+    expect(hosts).toEqual({ ...known, first: 'library', 'someone:5f': 'library' })
+    expect((await cli(['search', '--store', store, '"heron 4"'], env)).stdout).toContain('  Pi  session my-own')
     const { stdout } = await cli(['sessions', '--store', store])
     expect(stdout).toMatch(/claude-code:5f {2}Claude Code {2}/)
     // Also without the agent's name, and without an option.

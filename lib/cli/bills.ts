@@ -1,33 +1,29 @@
 /** The cost of the sessions of Pi and of the gateway, and the savings on them, by session ID. */
-import { existsSync } from 'node:fs'
-import { basename } from 'node:path'
-import { openRecording, piSessionFolder, sessionFiles } from '../recordings/index.ts'
+import { openRecording, piSessionFolder } from '../recordings/index.ts'
 import { chargesOf, gatewayCharges, Sums } from '../usage/index.ts'
 import type { Sum } from '../usage/index.ts'
+import { piFiles } from './hosts.ts'
 
 /** Session files of Pi's own folder, and the gateway's notes of its calls. */
 export class Bills {
   /** By session ID. */
-  readonly #files = new Map<string, string>()
+  readonly #files: ReadonlyMap<string, string>
   /** Sums of the gateway's sessions, by ID. */
   readonly #noted = new Map<string, Sums>()
 
-  private constructor() {}
+  private constructor(files: ReadonlyMap<string, string>) {
+    this.#files = files
+  }
 
   /** Finds the files of Pi, of which none is read yet, and reads the gateway's notes. */
   static async find(notes: string | undefined, folder = piSessionFolder()): Promise<Bills> {
-    const bills = new Bills()
+    const bills = new Bills(await piFiles(folder))
     if (notes !== undefined) {
       for await (const charge of gatewayCharges(notes)) {
         const sums = bills.#noted.get(charge.session) ?? new Sums('session')
         bills.#noted.set(charge.session, sums)
         sums.add(charge)
       }
-    }
-    if (!existsSync(folder)) return bills
-    for await (const file of sessionFiles(folder, () => {})) {
-      const id = /_([^_]+)\.jsonl$/.exec(basename(file))?.[1]
-      if (id !== undefined) bills.#files.set(id, file)
     }
     return bills
   }

@@ -4,12 +4,14 @@ import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { SessionSummary, StoreHit, Version } from '../../index.js'
 import { asStored, inStore, native } from '../native/index.ts'
-import { hostOfSession, hostTitle } from '../core/index.ts'
+import { hostTitle } from '../core/index.ts'
+import type { HostName } from '../core/index.ts'
 import { countOf, dollars, NotFound, out, plain, savingText, shortened, shortName, shown, subject, tokens, UsageError, when } from '../ui/index.ts'
 import { chatText } from '../inspect/index.ts'
 import type { Sum } from '../usage/index.ts'
 import { Bills } from './bills.ts'
 import { DONE, exitHelp } from './exit.ts'
+import { Hosts } from './hosts.ts'
 import { ownerLine, ownerOf, sessionOf, versionOf } from './objects.ts'
 import { paged, shownWhole } from './pager.ts'
 import type { Paint } from './pager.ts'
@@ -82,13 +84,15 @@ export async function sessions(args: string[]): Promise<number> {
     const listed = await inStore(options, (store) => store.sessions())
     const all = listed.filter(({ folder }) => isBelow(folder && asStored(folder), below))
     const bills = await Bills.find(billsBeside(values.store))
-    if (values.json !== true && values.lines !== true && all.length > 0 && canChoose()) return chosenOf(all, shortened(listed.map(({ id }) => id)), bills)
+    const hosts = new Hosts()
+    if (values.json !== true && values.lines !== true && all.length > 0 && canChoose())
+      return chosenOf(all, shortened(listed.map(({ id }) => id)), bills, hosts)
     await paged(async (write, paint) => {
-      if (values.json === true) return write(shown(JSON.stringify(await withBills(all, bills), null, 2)))
+      if (values.json === true) return write(shown(JSON.stringify(await withBills(all, bills, hosts), null, 2)))
       const names = shortened(listed.map(({ id }) => id))
       // Bills are read one by one, so the first screen does not wait for all of them.
       for (const session of all) {
-        await write(sessionLines(session, names.get(session.id) ?? session.id, await bills.of(session.id), paint))
+        await write(sessionLines(session, names.get(session.id) ?? session.id, await hosts.of(session.id), await bills.of(session.id), paint))
       }
     })
     return all.length === 0 ? 1 : 0
@@ -96,34 +100,43 @@ export async function sessions(args: string[]): Promise<number> {
 }
 
 /** Shows the list in the terminal, then the chosen session's lines and the commands that tell more of it. */
-async function chosenOf(all: readonly SessionSummary[], names: ReadonlyMap<string, string>, bills: Bills): Promise<number> {
-  const rows = new Map(all.map((session) => [rowOf(session, names.get(session.id) ?? session.id), session]))
+async function chosenOf(all: readonly SessionSummary[], names: ReadonlyMap<string, string>, bills: Bills, hosts: Hosts): Promise<number> {
+  const rows = new Map<ListedSession, SessionSummary>()
+  for (const session of all) rows.set(rowOf(session, names.get(session.id) ?? session.id, await hosts.of(session.id)), session)
   const row = await chooseSession([...rows.keys()])
   const session = row === undefined ? undefined : rows.get(row)
   if (row === undefined || session === undefined) return DONE
-  out(sessionLines(session, row.name, await bills.of(session.id), { id: plain, path: plain, dim: plain, added: plain, removed: plain }))
+  out(
+    sessionLines(session, row.name, await hosts.of(session.id), await bills.of(session.id), {
+      id: plain,
+      path: plain,
+      dim: plain,
+      added: plain,
+      removed: plain,
+    }),
+  )
   out(`\npi-context-manager inspect ${plain(row.name)}\npi-context-manager why ${plain(row.name)}`)
   return DONE
 }
 
-function rowOf({ id, lastWritten, folder = '', turns, objects, firstPrompt = '' }: SessionSummary, name: string): ListedSession {
-  return { name, agent: hostTitle(hostOfSession(id)), at: Date.parse(lastWritten), folder, turns, objects, prompt: firstPrompt }
+function rowOf({ lastWritten, folder = '', turns, objects, firstPrompt = '' }: SessionSummary, name: string, host: HostName): ListedSession {
+  return { name, agent: hostTitle(host), at: Date.parse(lastWritten), folder, turns, objects, prompt: firstPrompt }
 }
 
-async function withBills(all: readonly SessionSummary[], bills: Bills): Promise<object[]> {
+async function withBills(all: readonly SessionSummary[], bills: Bills, hosts: Hosts): Promise<object[]> {
   const list: object[] = []
   for (const session of all) {
     const bill = await bills.of(session.id)
-    const host = hostOfSession(session.id)
+    const host = await hosts.of(session.id)
     list.push(bill === undefined ? { ...session, host } : { ...session, host, cost: bill.cost, saved: bill.saved })
   }
   return list
 }
 
-function sessionLines({ id, turns, lastWritten, folder, firstPrompt }: SessionSummary, name: string, bill: Sum | undefined, paint: Paint): string {
+function sessionLines({ turns, lastWritten, folder, firstPrompt }: SessionSummary, name: string, host: HostName, bill: Sum | undefined, paint: Paint): string {
   const where = folder === undefined ? '' : `  ${paint.path(folder, pathToFileURL(folder).href)}`
   const paid = bill === undefined || bill.unpricedCalls + bill.unbilledCalls === bill.calls ? '' : `  ${paidOf(bill)}`
-  const line = `${paint.dim(when(lastWritten))}  ${paint.id(name)}  ${hostTitle(hostOfSession(id)).padEnd(HOST)}  ${String(turns).padStart(4)} ${turns === 1 ? 'turn ' : 'turns'}${paid}${where}`
+  const line = `${paint.dim(when(lastWritten))}  ${paint.id(name)}  ${hostTitle(host).padEnd(HOST)}  ${String(turns).padStart(4)} ${turns === 1 ? 'turn ' : 'turns'}${paid}${where}`
   return firstPrompt === undefined ? line : `${line}\n    ${plain(firstPrompt)}`
 }
 
@@ -156,21 +169,28 @@ export async function search(args: string[]): Promise<number> {
     }
     const hits = await inStore(store.options, (opened) => opened.search(query, wanted))
     await paged(async (write, paint) => {
-      const withHosts = hits.map((hit) => (hit.session === undefined ? hit : { ...hit, host: hostOfSession(hit.session) }))
+      const hosts = new Hosts()
+      const withHosts: FoundHit[] = []
+      for (const hit of hits) withHosts.push(hit.session === undefined ? hit : { ...hit, host: await hosts.of(hit.session) })
       if (values.json === true) return write(shown(JSON.stringify(withHosts, null, 2)))
-      for (const hit of hits) await write(hitLines(hit, paint))
+      for (const hit of withHosts) await write(hitLines(hit, paint))
     })
     return hits.length === 0 ? 1 : 0
   })
 }
 
-function hitLines(hit: StoreHit, paint: Paint): string {
+/** A hit, with the agent of its session. */
+interface FoundHit extends StoreHit {
+  host?: HostName
+}
+
+function hitLines(hit: FoundHit, paint: Paint): string {
   const link = hit.path === undefined ? undefined : pathToFileURL(hit.path).href
   const older = hit.isLatest ? '' : paint.dim(' (older version)')
   const place = `${paint.id(`${shortName(hit.id)}@${hit.txId}`)} ${paint.path(nameOf(hit), link)}${older}`
   const from = [
     hit.time === undefined ? '' : when(hit.time),
-    hit.session === undefined ? '' : `${hostTitle(hostOfSession(hit.session))}  session ${hit.session}`,
+    hit.session === undefined ? '' : `${hostTitle(hit.host ?? 'library')}  session ${hit.session}`,
     hit.folder ?? '',
   ]
   const origin = from.filter((part) => part !== '').join('  ')

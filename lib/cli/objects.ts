@@ -1,9 +1,10 @@
 /** The objects, versions and sessions that the names in a command stand for. */
 import { resolve } from 'node:path'
 import type { SessionSummary, StoreOptions } from '../../index.js'
-import { hostOfSession, hostTitle } from '../core/index.ts'
+import { hostTitle } from '../core/index.ts'
 import type { HostName } from '../core/index.ts'
 import { asStored, inStore } from '../native/index.ts'
+import { Hosts } from './hosts.ts'
 import type { NamedStore } from './store.ts'
 import { NotFound, shortName, UsageError } from '../ui/index.ts'
 
@@ -67,10 +68,10 @@ export function isBehindAgent(id: string, given: string): boolean {
 /** The session that an object belongs to, the newest that has encountered it; undefined if none has. */
 export async function ownerOf(options: StoreOptions, id: string): Promise<Owner | undefined> {
   const own = /^(?:session|chat):(.+)$/s.exec(id)?.[1]
-  if (own !== undefined) return { session: own, host: hostOfSession(own) }
+  if (own !== undefined) return { session: own, host: await new Hosts().of(own) }
   const found: SessionSummary | null = await inStore(options, (store) => store.sessionOf(id))
   if (found === null) return undefined
-  return { session: found.id, host: hostOfSession(found.id), ...(found.folder === undefined ? {} : { folder: found.folder }) }
+  return { session: found.id, host: await new Hosts().of(found.id), ...(found.folder === undefined ? {} : { folder: found.folder }) }
 }
 
 /** A session, and the agent that it is of. */

@@ -1,6 +1,9 @@
 /** The agents whose conversations are recorded, and how they are recognized. */
 
-/** A host: a coding agent. Session IDs begin with its name and a colon; those of Pi have no such beginning. */
+/**
+ * A host: a coding agent, whose sessions' IDs begin with its name and a colon; those of Pi have no such beginning. `agent`: one that the
+ * gateway does not know. `library`: a harness that opens its sessions through the package, with IDs of its choice.
+ */
 export type HostName =
   | 'pi'
   | 'claude-code'
@@ -16,6 +19,7 @@ export type HostName =
   | 'kimi'
   | 'copilot'
   | 'agent'
+  | 'library'
 
 /** Names for people. */
 const TITLES: Readonly<Record<HostName, string>> = {
@@ -33,6 +37,7 @@ const TITLES: Readonly<Record<HostName, string>> = {
   kimi: 'Kimi Code',
   copilot: 'Copilot CLI',
   agent: 'an agent',
+  library: 'library',
 }
 
 /** The host's name as people write it. */
@@ -40,11 +45,14 @@ export function hostTitle(host: HostName): string {
   return TITLES[host]
 }
 
-/** The host of a session, from its ID. */
+/** The host of a session, from its ID. Pi makes UUIDs of version 7. */
 export function hostOfSession(sessionId: string): HostName {
   const name = /^([a-z-]+):/.exec(sessionId)?.[1]
-  return name !== undefined && Object.hasOwn(TITLES, name) ? (name as HostName) : 'pi'
+  if (name !== undefined && Object.hasOwn(TITLES, name)) return name as HostName
+  return UUID_7.test(sessionId) ? 'pi' : 'library'
 }
+
+const UUID_7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
 /** The host that a session of this name belongs to: `claude-code` and `ID` become `claude-code:ID`. */
 export function sessionOf(host: HostName, id: string): string {
