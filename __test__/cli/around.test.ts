@@ -192,7 +192,7 @@ describe('the estimate', () => {
     expect(paths).toEqual([join(newer, '0.jsonl'), join(older, '0.jsonl'), join(newer, '1.jsonl'), join(newer, '2.jsonl')])
   })
 
-  test('of one agent never comes from the sessions of another', () => {
+  test('is by the sessions of the same agent alone', () => {
     const text = words(report(foundOf(agentOf('Pi', 42.6), { ...agentOf('Codex', 10), sample: { sessions: 1, paid: 5, saved: 1 } }), []))
     expect(text).toMatch(/Pi 1 - \$42\.60 - Codex 1 - \$10\.00 ~\$8\.00 total 2 \$52\.60 - /)
     expect(text).toContain('With pi-context-manager those of Codex would have cost about 20 % less: an estimate, by a replay of the newest session')

@@ -56,7 +56,7 @@ export async function lookAround(): Promise<number> {
 /** As shells expect of a program that Ctrl-C has ended. */
 const INTERRUPTED = 130
 
-/** What was found, as lines: a table of the agents, and sentences about it. `names`: the agents that are installed. */
+/** The findings as lines: a table of the agents, and sentences about it. `names`: the agents that are installed. */
 export function report(found: Found, names: readonly string[]): string[] {
   const used = found.agents.filter(({ calls }) => calls > 0)
   const width = Math.min(100, widthOf(process.stdout))
