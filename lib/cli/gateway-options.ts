@@ -1,13 +1,12 @@
 /** Options that `run` and `gateway` share. */
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { billsFile, folderBeside, formsFolder } from '../gateway/index.ts'
-import type { GatewayOptions, ModelOverrides } from '../gateway/index.ts'
-import { isAmount, isGivenPrices, LIFETIME_OPTIONS, PRICE_NAMES } from '../models/index.ts'
-import { isFields } from '../core/index.ts'
+import type { GatewayOptions } from '../gateway/index.ts'
+import { LIFETIME_OPTIONS } from '../models/index.ts'
 import type { LifetimeOption } from '../models/index.ts'
+import { modelsIn } from './models-file.ts'
 import { STORE_HELP, storeOf } from './store.ts'
-import { reasonOf, suggestion, UsageError } from '../ui/index.ts'
+import { UsageError } from '../ui/index.ts'
 
 /** The help lines of the shared options. */
 export const SHARED_HELP = `${STORE_HELP}
@@ -69,30 +68,3 @@ function lifetimeIn(text: string): LifetimeOption {
   if (found === undefined) throw new UsageError(`--cache-lifetime needs auto, client, 5m or 1h, not "${text}"`)
   return found
 }
-
-function modelsIn(file: string): ModelOverrides {
-  let found: unknown
-  try {
-    found = JSON.parse(readFileSync(file, 'utf8'))
-  } catch (error) {
-    throw new UsageError(`${file} can't be read: ${reasonOf(error)}`)
-  }
-  if (!isFields(found)) throw new UsageError(`${file} is not a JSON object of models`)
-  for (const [name, facts] of Object.entries(found)) {
-    if (!isFields(facts)) throw new UsageError(`${file}: "${name}" needs an object of facts about the model`)
-    // Entries of other catalogues have more facts. One that is nearly ours is a mistake.
-    const unknown = Object.keys(facts).find((fact) => !FACTS.includes(fact) && suggestion(fact, FACTS) !== '')
-    if (unknown !== undefined) throw new UsageError(`${file}: "${name}" has no fact "${unknown}"${suggestion(unknown, FACTS)}`)
-    const wrong = AMOUNTS.find((fact) => facts[fact] !== undefined && !isAmount(facts[fact]))
-    if (wrong !== undefined)
-      throw new UsageError(`${file}: "${wrong}" of "${name}" needs a number from 0 to 1,000,000,000,000, not ${JSON.stringify(facts[wrong])}`)
-    if (!isGivenPrices(facts)) throw new UsageError(`${file}: "tiers" of "${name}" needs a list of {"inputTokensAbove": TOKENS, "factor": TIMES}`)
-  }
-  return found as ModelOverrides
-}
-
-/** The facts that are amounts. */
-const AMOUNTS = [...PRICE_NAMES, 'contextWindow', 'cacheTtlMs']
-
-/** All facts that count. */
-const FACTS = [...AMOUNTS, 'tiers', 'binding', 'textIsReasoning', 'lookbackBlocks', 'lookbackEndings', 'name']

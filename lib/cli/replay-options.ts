@@ -7,6 +7,7 @@ import { BINDINGS, UNKNOWN_PRICES } from '../models/index.ts'
 import type { Binding, PriceFactor } from '../models/index.ts'
 import { ratioPrices } from '../recordings/index.ts'
 import { exitHelp } from './exit.ts'
+import { modelsIn, PRICES_HELP } from './models-file.ts'
 import { countOf, numberOf, suggestion, UsageError } from '../ui/index.ts'
 
 export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER|SESSION...
@@ -61,6 +62,7 @@ have token counts; else a plain cache of 5 minutes)
   --read R --write W    prices of a cached and of a written token, relative to a
                         fresh one (default: the prices of the model that was
                         used, and its steps)
+${PRICES_HELP}
   --step N:FACTOR       with --read or --write: above N tokens the whole prompt
                         costs FACTOR times as much
   --binding WHAT        what the provider does with reasoning behind a change:
@@ -104,6 +106,7 @@ export const REPLAY_OPTIONS = {
   read: { type: 'string' },
   write: { type: 'string' },
   step: { type: 'string' },
+  models: { type: 'string' },
   binding: { type: 'string' },
   losses: { type: 'string' },
   window: { type: 'string' },
@@ -147,6 +150,7 @@ export function optionsOf(values: Values): ReplayOptions {
       ...(debtCap !== undefined && { open: { stay: { debtCap } } }),
     },
     ...(prices !== undefined && { prices }),
+    ...(values.models !== undefined && { models: modelsIn(values.models) }),
     ...(store !== undefined && { store }),
   }
 }
@@ -193,6 +197,8 @@ function debtCapOf(given: string | undefined): 'none' | number | undefined {
 
 function pricesOf(values: Values): ReplayOptions['prices'] {
   const { read, write, step } = values
+  if (values.models !== undefined && (read ?? write) !== undefined)
+    throw new UsageError('--models gives each model its prices, and --read and --write are those of all; give one of them')
   if (read === undefined && write === undefined) {
     if (step !== undefined) throw new UsageError('--step goes with --read or --write; without them, the models have their own')
     return undefined
@@ -236,7 +242,7 @@ function recordText(record: RecordUse | undefined): string {
 
 /** Returns what the figures were measured with, for programs and as a sentence. */
 export function described(
-  { cache, prices, window, manager, record }: ReplayOptions,
+  { cache, prices, models, window, manager, record }: ReplayOptions,
   { unitsPerToken, systemTokens }: Scale,
 ): { json: JsonReport['options']; text: string } {
   const ratio = prices === undefined ? undefined : { read: prices.cacheRead / prices.input, write: prices.cacheWrite / prices.input }
@@ -245,7 +251,12 @@ export function described(
   const steps = cache.granularity === 1 ? '' : `, steps of ${cache.granularity} tokens`
   const rules = `${cache.name} (${reach}${least}${steps}, kept ${cache.lifetimeMs / 1000} s)`
   const above = (prices?.steps ?? []).map(({ inputTokensAbove, factor }) => `, ${factor} times above ${inputTokensAbove}`).join('')
-  const money = ratio === undefined ? "the models' own prices" : `cached ${ratio.read}, written ${ratio.write}${above}`
+  const money =
+    ratio === undefined
+      ? models === undefined
+        ? "the models' own prices"
+        : `prices as given for ${Object.keys(models).join(', ')}, else the models' own`
+      : `cached ${ratio.read}, written ${ratio.write}${above}`
   const size = unitsPerToken === undefined ? 'tokens by the sessions’ own usage' : `${unitsPerToken} characters a token`
   const system = systemTokens === undefined ? '' : `, system prompt and tools ${systemTokens} tokens`
   const debt = manager.open?.stay?.debtCap

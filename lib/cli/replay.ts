@@ -24,7 +24,7 @@ import {
 } from '../replay/index.ts'
 import type { HeldSession, JsonReport, NotedCall, ReplayOptions, Row, SessionReport, Summary } from '../replay/index.ts'
 import { allSessionFiles, LeftOut, NotReplayable, openRecording } from '../recordings/index.ts'
-import type { Charged, PaidCall, Problem } from '../recordings/index.ts'
+import type { Charged, PaidCall, PricesByModel, Problem } from '../recordings/index.ts'
 import { chargesOf, folderNames, notedCalls, NotedCalls, usedFolders } from '../usage/index.ts'
 import { DONE, NONE } from './exit.ts'
 import { pathsNamed } from './session-file.ts'
@@ -181,6 +181,7 @@ class Run {
         (problem) => this.problems.push(problem),
         charged,
         (call) => this.#throughGateway(call),
+        this.#options.models,
       )
       if (found.calls === 0) {
         const isCopy = found.repeated.size > 0
@@ -199,7 +200,7 @@ class Run {
       const all = found.calls + found.repeated.size
       return await replaySession(recording, found, this.#options, (calls) => progress(calls / all))
     } catch (error) {
-      if (error instanceof LeftOut) this.#leftOut.push(await leftOutOf(file, error, this.#charged, this.#noted))
+      if (error instanceof LeftOut) this.#leftOut.push(await leftOutOf(file, error, this.#charged, this.#noted, this.#options.models))
       else this.problems.push({ file, message: reason(error), fatal: true })
       return undefined
     }
@@ -280,10 +281,16 @@ class Work {
 }
 
 /** The facts about a conversation that is left out but was paid for. */
-async function leftOutOf(file: string, { message, recording }: LeftOut, charged: Charged, noted: NotedCalls): Promise<JsonReport['leftOut'][number]> {
+async function leftOutOf(
+  file: string,
+  { message, recording }: LeftOut,
+  charged: Charged,
+  noted: NotedCalls,
+  given?: PricesByModel,
+): Promise<JsonReport['leftOut'][number]> {
   if (recording === undefined) return { file, message }
   const paid = { calls: 0, cost: 0 }
-  for await (const charge of chargesOf(recording, charged)) {
+  for await (const charge of chargesOf(recording, charged, undefined, given)) {
     const { calls, cost = 0, isUnbilled, plan = noted.take(charge)?.plan } = charge
     if (isUnbilled === true) continue
     paid.calls += calls

@@ -29,11 +29,12 @@ import {
 } from '../ui/index.ts'
 import { allSessionFiles, openAny } from '../recordings/index.ts'
 import { doubtsLine, repeatedLine } from '../replay/index.ts'
-import type { Charged, Format } from '../recordings/index.ts'
+import type { Charged, Format, PricesByModel } from '../recordings/index.ts'
 import { chargesOf, folderNames, gatewayCharges, GROUPS, HoldoutSums, LifetimeSums, ListedCalls, NotedCalls, Sums, usedFolders } from '../usage/index.ts'
 import type { Charge, LifetimeChoices, Comparison, Group, Repeated, Sum } from '../usage/index.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
 import { isBelow } from './look.ts'
+import { modelsIn, PRICES_HELP } from './models-file.ts'
 import { paged } from './pager.ts'
 import type { Paint } from './pager.ts'
 import { asStored, inStore } from '../native/index.ts'
@@ -55,6 +56,7 @@ call that is in several of them counts once.
                         back from now
   --project DIR         only sessions that worked in this folder or below it
   --json                the sums as JSON
+${PRICES_HELP}
 ${STORE_HELP}. The gateway's
                         bills are beside it; sessions of the store without one
                         are counted.
@@ -73,6 +75,7 @@ export const USAGE_OPTIONS = {
   since: { type: 'string' },
   project: { type: 'string' },
   json: { type: 'boolean' },
+  models: { type: 'string' },
   store: { type: 'string' },
 } as const
 
@@ -83,6 +86,7 @@ export async function usage(args: string[]): Promise<number> {
   const since = values.since === undefined ? 0 : sinceOf(values.since, Date.now())
   const project = values.project === undefined ? undefined : asStored(resolve(values.project))
   const gatewayFile = positionals.length > 0 ? undefined : billsBeside(values.store)
+  const given = values.models === undefined ? {} : modelsIn(values.models)
   const left: LeftOut = { count: 0 }
   const files = positionals.length > 0 ? await filesOf(positionals, left) : await ownFiles(gatewayFile !== undefined && mayBeThere(gatewayFile), left)
   const sums = new Sums(group)
@@ -114,7 +118,7 @@ export async function usage(args: string[]): Promise<number> {
   for (const [index, file] of files.entries()) {
     progress.show(index / files.length, file)
     await orLeftOut(file, left, () =>
-      addFile(file, charged, repeated, (charge, format) => {
+      addFile(file, { charged, repeated, given }, (charge, format) => {
         if (noted.take(charge) !== undefined || !add({ ...charge, session: noted.nameOf(charge.session) })) return
         listed.add(charge, format)
       }),
@@ -209,9 +213,16 @@ async function orLeftOut(path: string, left: LeftOut, read: () => Promise<void>)
   }
 }
 
-async function addFile(file: string, charged: Charged, repeated: Repeated, add: (charge: Charge, format: Format) => void): Promise<void> {
+/** The circumstances of a file: the calls so far, and the user's own prices. */
+interface Around {
+  charged: Charged
+  repeated: Repeated
+  given: PricesByModel
+}
+
+async function addFile(file: string, { charged, repeated, given }: Around, add: (charge: Charge, format: Format) => void): Promise<void> {
   const recording = await openAny(file)
-  for await (const charge of chargesOf(recording, charged, repeated)) add(charge, recording.origin.format)
+  for await (const charge of chargesOf(recording, charged, repeated, given)) add(charge, recording.origin.format)
 }
 
 /** The number of the store's sessions without a bill in any file; undefined without a store, and for the usual one if it can't be read. */

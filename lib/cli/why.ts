@@ -4,9 +4,11 @@ import { parseArgs } from 'node:util'
 import { countOf, dollars, NotFound, plain, reasonOf, shown, tokens as short, UsageError, when, widthOf, wrapped } from '../ui/index.ts'
 import { callsBack } from '../models/index.ts'
 import { openAny, piSessionFolder } from '../recordings/index.ts'
+import type { PricesByModel } from '../recordings/index.ts'
 import { agentFolders, cacheHistory, causesText, filesOfSession, gatewayHistories } from '../usage/index.ts'
 import type { CacheBreak, CacheHistory } from '../usage/index.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
+import { modelsIn, PRICES_HELP } from './models-file.ts'
 import { paged } from './pager.ts'
 import { ambiguous, isBehindAgent } from './objects.ts'
 import { billsBeside, STORE_HELP } from './store.ts'
@@ -21,12 +23,13 @@ session file that "replay" reads.
 
   --limit N             at most N of them (default 6)
   --json                all of them as JSON
+${PRICES_HELP}
 ${STORE_HELP}; the
                         gateway's figures are beside it
 
 ${exitHelp('the session does not exist')}`
 
-export const WHY_OPTIONS = { store: { type: 'string' }, limit: { type: 'string' }, json: { type: 'boolean' } } as const
+export const WHY_OPTIONS = { store: { type: 'string' }, limit: { type: 'string' }, models: { type: 'string' }, json: { type: 'boolean' } } as const
 
 /** Runs the command; resolves with the exit code. */
 export async function why(args: string[]): Promise<number> {
@@ -35,7 +38,7 @@ export async function why(args: string[]): Promise<number> {
   const [given] = positionals
   if (given === undefined || positionals.length > 1)
     throw new UsageError('why needs one session or session file; "sessions" and "usage --by session" list them')
-  const history = await historyOf(given, values.store)
+  const history = await historyOf(given, values.store, values.models === undefined ? {} : modelsIn(values.models))
   await paged(async (write) => {
     if (values.json === true) return write(shown(JSON.stringify(history, null, 2)))
     const { calls, isKnown, breaks } = history
@@ -57,18 +60,18 @@ function lineOf({ callsAgo, at, tokens, cost, causes }: CacheBreak): string {
 }
 
 /** The history that a name means: a session file, a session of Pi's, of the gateway's, or of another agent's. */
-async function historyOf(given: string, store: string | undefined): Promise<CacheHistory> {
+async function historyOf(given: string, store: string | undefined, prices: PricesByModel): Promise<CacheHistory> {
   const found = statSync(given, { throwIfNoEntry: false })
   if (found?.isDirectory() === true) throw new UsageError(`${given} is a folder; name one session file in it`)
-  if (found !== undefined) return cacheHistory(await opened(given))
+  if (found !== undefined) return cacheHistory(await opened(given), prices)
   const [pi, ...others] = agentFolders()
   const ofPi = only(given, await filesOfSession([pi], given))
-  if (ofPi !== undefined) return cacheHistory(await opened(ofPi))
+  if (ofPi !== undefined) return cacheHistory(await opened(ofPi), prices)
   const noted = billsBeside(store)
   const ofGateway = only(given, noted === undefined ? new Map() : await gatewayHistories(noted, (id) => id.startsWith(given) || isBehindAgent(id, given)))
   if (ofGateway !== undefined) return ofGateway
   const ofOthers = only(given, await filesOfSession(others, given))
-  if (ofOthers !== undefined) return cacheHistory(await opened(ofOthers))
+  if (ofOthers !== undefined) return cacheHistory(await opened(ofOthers), prices)
   throw new NotFound(
     `no session file ${given} exists, and neither Pi's folder ${piSessionFolder()}, nor the gateway's figures, nor the folders of Claude Code, Codex, Gemini CLI and OpenCode have a session of that ID; "sessions" and "usage --by session" list them`,
   )

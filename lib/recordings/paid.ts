@@ -1,5 +1,7 @@
 /** The model calls in a recording that were paid for, each under the names by which copies of the session are recognized. */
-import { callCost, pricesOf, readName } from '../models/index.ts'
+import { callCost } from '../models/index.ts'
+import { cataloguePrices } from './prices.ts'
+import type { PricesByModel } from './prices.ts'
 import { isCall, modelOf } from './recording.ts'
 import type { Saved, SideCall, Step } from './recording.ts'
 
@@ -41,12 +43,12 @@ export class SavedSteps {
   }
 }
 
-/** Dollars for a call: the recorder's own figure if it has one, else by the model's known prices. */
-export function costOf({ usage, model }: Pick<PaidCall, 'usage' | 'model'>): number | undefined {
+/** Dollars for a call: the recorder's own figure if it has one, else by the prices that the user gave, or the model's known ones. */
+export function costOf({ usage, model }: Pick<PaidCall, 'usage' | 'model'>, given?: PricesByModel): number | undefined {
   if (usage === undefined) return undefined
   const { input = 0, output = 0, cacheRead = 0, cacheWrite = 0 } = usage.cost ?? {}
   const noted = input + output + cacheRead + cacheWrite
   if (noted > 0) return noted
-  const prices = pricesOf(readName(model))
+  const prices = cataloguePrices(model, given)
   return prices === undefined ? undefined : callCost(prices, usage)
 }

@@ -1,6 +1,6 @@
 /** The prices of tokens in a replay. */
-import { factorAt, factorsOf, pricesOf, readName, writeCost } from '../models/index.ts'
-import type { PriceFactor } from '../models/index.ts'
+import { factorAt, factorsOf, pricesWith, writeCost } from '../models/index.ts'
+import type { CataloguePrices, GivenPrices, PriceFactor } from '../models/index.ts'
 import type { Message } from './recording.ts'
 
 /** Prices per million tokens, in dollars; or relative to a fresh input token, which is then 1,000,000 a million. */
@@ -20,9 +20,18 @@ export function ratioPrices(read: number, write: number, output = 5): Prices {
   return { input: unit, output: output * unit, cacheRead: read * unit, cacheWrite: write * unit }
 }
 
-/** The prices of a model that is known by name. */
-export function knownPrices(model: string): Prices | undefined {
-  const found = pricesOf(readName(model))
+/** The prices that a user gives, by the names of models: as the requests have them, or as `provider/model`. */
+export type PricesByModel = Readonly<Record<string, GivenPrices>>
+
+/** The prices of a model, `provider/model`: those that the user gave, else by its name; undefined if neither says them. */
+export function cataloguePrices(model: string, given: PricesByModel = {}): CataloguePrices | undefined {
+  const name = [model, model.slice(model.indexOf('/') + 1)].find((one) => Object.hasOwn(given, one))
+  return pricesWith(model, name === undefined ? undefined : given[name])
+}
+
+/** The same prices for a replay. */
+export function knownPrices(model: string, given?: PricesByModel): Prices | undefined {
+  const found = cataloguePrices(model, given)
   if (found === undefined) return undefined
   const { input, output, cacheRead, cacheWrite } = found
   const steps = factorsOf(found)

@@ -113,21 +113,21 @@ export class Regime {
 
   /** The cost of a call with its answer, in `unit`: what was paid, where that is in dollars. `prompt` is the cost without the answer. */
   billOf(call: Pick<PaidCall, 'usage' | 'model'>, prompt: number, prices: Prices): number {
-    const bill = this.unit === 'USD' ? costOf(call) : undefined
+    const bill = this.unit === 'USD' ? costOf(call, this.#options.models) : undefined
     return bill ?? prompt + ((call.usage?.output ?? 0) * prices.output) / 1_000_000
   }
 
   /** Dollars, or fresh input tokens where the price of a model is not known. */
   get unit(): 'USD' | 'input tokens' {
     if (this.#options.prices !== undefined) return 'input tokens'
-    const isKnown = this.#survey.models.every((model) => this.#survey.prices.has(model) || knownPrices(model) !== undefined)
+    const isKnown = this.#survey.models.every((model) => this.#survey.prices.has(model) || knownPrices(model, this.#options.models) !== undefined)
     return isKnown ? 'USD' : 'input tokens'
   }
 
   /** The prices of a model, with the usual price of a written token. */
   usual(model: string): Prices {
     if (this.#options.prices !== undefined) return this.#options.prices
-    const known = knownPrices(model)
+    const known = knownPrices(model, this.#options.models)
     return { ...known, ...(this.#survey.prices.get(model) ?? known ?? UNKNOWN) }
   }
 }

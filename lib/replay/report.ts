@@ -3,7 +3,7 @@ import type { CacheRules, NamedRules } from './cache.ts'
 import type { OwnPhrases } from './missed/phrases.ts'
 import type { Lifetime } from './policies/managed.ts'
 import type { ManagerOptions, PolicyName, PolicyRequest } from './policies/policy.ts'
-import type { Format, Message, Prices } from '../recordings/index.ts'
+import type { Format, Message, Prices, PricesByModel } from '../recordings/index.ts'
 import type { AboveBound, Crossing } from './prefixes.ts'
 import type { PlanCalls } from './plan-calls.ts'
 import type { Loss, RecordUse } from './record.ts'
@@ -17,6 +17,8 @@ export interface ReplayOptions {
   namedRules?: NamedRules
   /** The same prices for every model; if undefined, each model's own. */
   prices?: Prices
+  /** The user's own prices of models, in place of the known ones. */
+  models?: PricesByModel
   /** The context window in tokens. */
   window: number
   manager: ManagerOptions

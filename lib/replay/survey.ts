@@ -10,7 +10,7 @@ import { blocksOf, callIn, Calls, costOf, isCall, isFirst, mended, modelOf, Save
 import { BetweenCalls, CacheRecord } from './record.ts'
 import { Reader } from './missed/answer.ts'
 import { Vocabulary } from './missed/vocabulary.ts'
-import type { Charged, Message, PaidCall, Prices, Problem, Recording, Saved } from '../recordings/index.ts'
+import type { Charged, Message, PaidCall, Prices, PricesByModel, Problem, Recording, Saved } from '../recordings/index.ts'
 import { PlanSums } from './plan-calls.ts'
 import type { NotedCall, PlanCalls } from './plan-calls.ts'
 import { RecordedRequest } from './sent.ts'
@@ -74,6 +74,7 @@ export async function survey(
   report: (problem: Problem) => void,
   charged: Charged = new Set(),
   throughGateway: ThroughGateway = () => undefined,
+  given?: PricesByModel,
 ): Promise<Survey> {
   const points: Point[] = []
   const prices = new Map<string, Prices>()
@@ -102,7 +103,7 @@ export async function survey(
       sizes.summarized(step.summary, unitsOf(blocksOf({ key: '', message: { role: 'compactionSummary', summary: step.summary } }, calls)))
     else if (step.kind === 'branch' || step.kind === 'compaction' || step.kind === 'edit') sizes.change()
     const isNew = call === undefined || isFirst(charged, call.names)
-    if (call !== undefined && !isNew) repeatedCost += costOf(call) ?? 0
+    if (call !== undefined && !isNew) repeatedCost += costOf(call, given) ?? 0
     if (call?.usage?.isDoubtful === true && isNew) doubtful += 1
     const passed = call === undefined ? undefined : throughGateway(call)
     if (passed?.saved !== undefined) isManaged = isThroughGateway = true
@@ -113,7 +114,7 @@ export async function survey(
     saved.dollars += gained?.dollars ?? 0
     if (step.kind === 'side') {
       if (isNew) side.calls += 1
-      if (isNew) side.cost += costOf(step) ?? 0
+      if (isNew) side.cost += costOf(step, given) ?? 0
     } else if (step.kind === 'branch') request.branch(step)
     else if (step.kind === 'compaction') {
       summaries.push(step.summary)

@@ -3,7 +3,7 @@ import { dollars } from '../ui/index.ts'
 import { brokenTokens, factorAt, modelCause, originsOf, pauseCause, replacedSentences, writeCost } from '../models/index.ts'
 import type { CachedCall, ReplacedMessage } from '../models/index.ts'
 import { isCall, knownPrices, mended, modelOf } from '../recordings/index.ts'
-import type { Message, Prices, Recording, Step } from '../recordings/index.ts'
+import type { Message, Prices, PricesByModel, Recording, Step } from '../recordings/index.ts'
 
 /** A call for which tokens were processed again that the call before had sent. */
 export interface CacheBreak {
@@ -47,8 +47,8 @@ export interface CacheHistory {
   breaks: CacheBreak[]
 }
 
-/** Follows a recording. */
-export async function cacheHistory(recording: Recording): Promise<CacheHistory> {
+/** Follows a recording, with the user's own prices where some are given. */
+export async function cacheHistory(recording: Recording, given?: PricesByModel): Promise<CacheHistory> {
   const found: (Omit<CacheBreak, 'callsAgo'> & { call: number })[] = []
   const contents = new Contents()
   let between = new Between()
@@ -60,7 +60,7 @@ export async function cacheHistory(recording: Recording): Promise<CacheHistory> 
       between.take(step)
       continue
     }
-    const call = callOf(step.entry.message, step.entry.at)
+    const call = callOf(step.entry.message, step.entry.at, given)
     calls += 1
     isKnown ||= call.cached > 0
     const tokens = before === undefined ? 0 : brokenTokens(before, call)
@@ -87,11 +87,11 @@ interface Call extends CachedCall {
 
 const HOUR_MS = 60 * 60_000
 
-function callOf(message: Message, at: number): Call {
+function callOf(message: Message, at: number, given: PricesByModel | undefined): Call {
   const { input = 0, cacheRead = 0, cacheWrite = 0, cacheWriteHour = 0, cost } = message.usage ?? {}
   const model = modelOf(message)
   const noted = cost?.input !== undefined && cost.input > 0 && input > 0 ? (cost.input / input) * 1_000_000 : undefined
-  const prices = knownPrices(model) ?? (noted === undefined ? undefined : mended({ input: noted, output: 0, cacheRead: 0, cacheWrite: 0 }))
+  const prices = knownPrices(model, given) ?? (noted === undefined ? undefined : mended({ input: noted, output: 0, cacheRead: 0, cacheWrite: 0 }))
   return {
     at,
     model,

@@ -1,7 +1,7 @@
 /** The charges for the model calls of recorded sessions, and the context manager's savings by its own account. */
 import type { CallTokens } from '../models/index.ts'
 import { callIn, costOf, isFirst, SavedSteps } from '../recordings/index.ts'
-import type { Charged, RecordedUsage, Recording } from '../recordings/index.ts'
+import type { Charged, PricesByModel, RecordedUsage, Recording } from '../recordings/index.ts'
 
 /** A model call, or what was saved after it. */
 export interface Charge {
@@ -49,8 +49,13 @@ export interface Repeated {
   cost: number
 }
 
-/** The charges of one session, in their order. Charges that other files also have are added to `repeated` instead. */
-export async function* chargesOf(recording: Recording, charged: Charged, repeated: Repeated = { calls: 0, cost: 0 }): AsyncGenerator<Charge> {
+/** The charges of one session, in their order, with the user's own prices where some are given. Charges that other files also have are added to `repeated` instead. */
+export async function* chargesOf(
+  recording: Recording,
+  charged: Charged,
+  repeated: Repeated = { calls: 0, cost: 0 },
+  given?: PricesByModel,
+): AsyncGenerator<Charge> {
   const { id: session, cwd: folder } = recording.origin
   const place = { session, folder }
   let model = 'unknown/unknown'
@@ -85,7 +90,7 @@ export async function* chargesOf(recording: Recording, charged: Charged, repeate
       if (call === undefined) continue
       model = call.model
       const { usage } = call
-      const cost = costOf(call)
+      const cost = costOf(call, given)
       if (!isFirst(charged, call.names)) {
         repeated.calls += 1
         repeated.cost += cost ?? 0
