@@ -5,6 +5,7 @@ import { baseUrlIn, mostHeld } from '../gateway/index.ts'
 import { exitHelp } from './exit.ts'
 import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
 import { summaryOf } from './gateway-summary.ts'
+import { shortenPauses } from './pauses.ts'
 import { lastingSecret } from './secret.ts'
 import { takeSignals } from './signals.ts'
 import { out, plain, tell, UsageError } from '../ui/index.ts'
@@ -39,6 +40,7 @@ export async function gateway(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: GATEWAY_OPTIONS })
   const { host, port } = addressOf(values.listen ?? '127.0.0.1:8686')
   const upstreams = { ...named('anthropic', values.anthropic), ...named('openai', values.openai), ...named('gemini', values.gemini) }
+  shortenPauses()
   const { startGateway } = await import('../gateway/index.ts')
   const { secretPath, ...shared } = sharedOptions(values)
   const running = await startGateway({

@@ -10,6 +10,7 @@ import type { Addresses, Gateway, Launch, Program } from '../gateway/index.ts'
 import { defaultStorePath, writePrivateFile } from '../core/index.ts'
 import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
 import { summaryOf } from './gateway-summary.ts'
+import { shortenPauses } from './pauses.ts'
 import { keepStatus, STATUS_FILE } from './status-file.ts'
 import { takeSignals } from './signals.ts'
 import { out, plain, tell, tellCommand, UsageError } from '../ui/index.ts'
@@ -139,6 +140,7 @@ function firstWord(args: readonly string[]): number {
 /** The gateway; undefined if it can't start. Then the program runs without it, and a line says why. */
 async function started(program: Program, values: Parameters<typeof sharedOptions>[0], warnings: string[]): Promise<Gateway | undefined> {
   const options = sharedOptions(values)
+  shortenPauses()
   try {
     const { startGateway } = await import('../gateway/index.ts')
     return await startGateway({
