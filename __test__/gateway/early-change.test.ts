@@ -35,6 +35,7 @@ async function session(
   return { server, gateway, loop, place, size: server.requests.at(-1)!.raw.length }
 }
 
+const note = (n: number): object => ({ type: 'text', text: `<system-reminder>\nStep ${n}.\n</system-reminder>` })
 const resultAt = (loop: AnthropicLoop, n: number): any => loop.messages[2 + 2 * n].content[0]
 const lastSize = (server: ModelServer): number => server.requests.at(-1)!.raw.length
 
@@ -109,6 +110,30 @@ describe('a host that changes its conversation early', () => {
       if (one !== text) expect(one).toMatch(/^toolcall_ref id=\S+ tool=bash /)
       expect((await callTool(gateway, 'activate', { id: `toolu_session-1_${n + 1}` })).slice(0, 200)).toBe(output(n).slice(0, 200))
     }
+    expect(server.problems).toEqual([])
+  })
+
+  test.each<[string, (loop: AnthropicLoop, n: number) => void, (loop: AnthropicLoop) => void]>([
+    ['a block of its newest message', (loop, n) => loop.messages.at(-1).content.push(note(n)), (loop) => loop.messages.at(-1).content.pop()],
+    ['a message behind all others', (loop, n) => loop.messages.push({ role: 'user', content: [note(n)] }), (loop) => loop.messages.pop()],
+  ])('a reminder that the next request does not have, as %s, changes nothing of the rest', async (_, add, remove) => {
+    const server = await startModelServer(() => 'ok')
+    const { gateway } = await gatewayTo(server.url, lasting())
+    const loop = new AnthropicLoop(gateway)
+    await loop.prompt('continue')
+    for (let n = 0; n < 40; n += 1) {
+      if (n > 0) remove(loop)
+      if (n === 0) loop.messages.push({ role: 'user', content: [{ type: 'text', text: 'proceed' }] })
+      loop.messages.push(
+        { role: 'assistant', content: [{ type: 'tool_use', id: `toolu_${n}`, name: 'Bash', input: { command: `cat n${n}` } }] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: `toolu_${n}`, content: output(n) }] },
+      )
+      add(loop, n)
+      await loop.send()
+    }
+    expect(gateway.conversations.all.map(({ id }) => id)).toEqual(['claude-code:session-1'])
+    expect(gateway.ledger.sessions[0]!.rolls.length).toBeGreaterThan(1)
+    expect(lastSize(server)).toBeLessThan(JSON.stringify(loop.messages).length / 2)
     expect(server.problems).toEqual([])
   })
 

@@ -20,7 +20,7 @@ import { folderOf, share } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import { marksOf } from './said.ts'
 import { shapeOf } from './shape.ts'
-import { askedIn, asideOf, choose, commonLinks, isMost, isNewChat, opened } from './stored.ts'
+import { askedIn, asideOf, branchIn, choose, commonLinks, isMost, isNewChat, opened } from './stored.ts'
 import type { AskedRequest, FormChoice, Near } from './stored.ts'
 import { TracesSoFar } from './traces.ts'
 
@@ -205,9 +205,9 @@ export class Conversations {
   }
 
   /** The length of the question on the side that a request continues: the first one of a branch. Undefined if it continues none. */
-  #branchOf(key: string, known: readonly Near[], { request: { messages }, chain }: AskedRequest, common: number): number | undefined {
+  #branchOf(key: string, known: readonly Near[], asked: AskedRequest, common: number): number | undefined {
     for (const { stored } of known) {
-      const branch = stored.branches.find(([length, link]) => length > common && length < messages.length && linkOf(chain()[length] as string) === link)
+      const branch = branchIn(stored, asked, common)
       if (branch === undefined) continue
       this.#noteBranches(
         key,

@@ -28,6 +28,16 @@ export function isEditOf(before: Traces, now: Traces, common: number): boolean {
   return found * 2 >= known.length
 }
 
+/**
+ * True if a request is a conversation whose host has changed only the messages after its last answer, as with a reminder that the next
+ * request does not have there, and whose model has answered since. A question on the side has no further answer, and a request that
+ * continues one is known by that question.
+ */
+export function isGoneOn(before: Traces, now: Traces, common: number): boolean {
+  const isAnswered = tracesOf('a', before.slice(0, common + 1)).length > 0
+  return isAnswered && answersIn(before, common).length === 0 && answersIn(now, common).length > 0
+}
+
 function answersIn(traces: Traces, from: number): string[] {
   return tracesOf('a', traces.slice(from + 1))
 }

@@ -2,8 +2,8 @@
 import { appliedItems } from '../projection/index.ts'
 import { asTheyAre, withRest } from './beginning.ts'
 import type { Conversation, SentForm } from './conversation.ts'
-import { isEditOf } from './early.ts'
-import type { Remembered, StoredForm } from './form-files.ts'
+import { isEditOf, isGoneOn } from './early.ts'
+import type { BranchMark, Remembered, StoredForm } from './form-files.ts'
 import { isPaired } from './pairs.ts'
 import type { Sender } from './identity.ts'
 import { chainOf, linkOf } from './prefix.ts'
@@ -83,6 +83,11 @@ export function askedIn(request: ModelRequest, { session, parent }: Sender): Ask
   }
 }
 
+/** The question on the side, among those of a conversation, that a request continues. `common`: the messages that it has of the conversation. */
+export function branchIn({ branches }: Remembered, { request: { messages }, chain }: AskedRequest, common: number): BranchMark | undefined {
+  return branches.find(([length, link]) => length > common && length < messages.length && linkOf(chain()[length] as string) === link)
+}
+
 /** True if most of a conversation is in a request. */
 export function isMost({ stored, common }: Near): boolean {
   return common * 2 >= stored.form.links.length - 1
@@ -109,11 +114,14 @@ function longest(all: readonly Near[]): Near | undefined {
 }
 
 /** The conversation that a request continues although its host changed something early in it. */
-function editedIn(all: readonly Near[], { isNamed, said, traces }: AskedRequest): Near | undefined {
+function editedIn(all: readonly Near[], asked: AskedRequest): Near | undefined {
+  const { isNamed, said, traces } = asked
   if (isNamed) {
-    return all.findLast(({ stored: { form }, common }) =>
-      form.traces === undefined ? isLong(form, traces().length - 1) : isEditOf(form.traces, traces(), common),
-    )
+    const isEdited = ({ stored: { form }, common }: Near): boolean =>
+      form.traces === undefined ? isLong(form, traces().length - 1) : isEditOf(form.traces, traces(), common)
+    const hasGoneOn = ({ stored, common }: Near): boolean =>
+      stored.form.traces !== undefined && branchIn(stored, asked, common) === undefined && isGoneOn(stored.form.traces, traces(), common)
+    return all.findLast(isEdited) ?? all.findLast(hasGoneOn)
   }
   if (!all.some(({ stored }) => stored.form.said.length > 0) || said().chain.length === 1) return undefined
   const lengths = lengthsOf(said())
