@@ -2,6 +2,7 @@
  * Where an answer ends and the next one begins. In some shapes an answer is a list of messages with nothing between it and the next
  * one; what was handed over, and what is recorded, says where the first one ended.
  */
+import type { ContextManager } from '../../index.js'
 import { handed, isFields, recordable, wellFormed } from '../core/index.ts'
 import { fingerprint } from './identity.ts'
 import { turnMessage } from './recorded.ts'
@@ -14,27 +15,43 @@ import type { Unit } from './unit.ts'
 export type SizeOf = (messages: readonly object[]) => number
 
 /**
- * Reads answers as they were handed over: in these units, of which the first `same` are already read, or as they are recorded where
- * there are no units. Undefined for shapes whose messages are whole answers.
+ * Reads answers as they were handed over: in these units, of which the first `same` are already read. Undefined for shapes whose
+ * messages are whole answers.
  */
-export function sizeIn(units: readonly Unit[], same: number, record: readonly TurnMessage[], shape: Shape | undefined): SizeOf | undefined {
+export function sizeIn(units: readonly Unit[], same: number, shape: Shape | undefined): SizeOf | undefined {
   if (shape?.isInMessages !== true) return undefined
   let ends: Ends | undefined
-  if (units.length > 0) {
-    const answers = (): Answer[] =>
-      units.filter(isAnswer).flatMap((unit, place) => [wordsOf(unit), ...unit.forms].map((pieces) => ({ place, pieces, isCertain: true })))
-    const last = units.slice(0, same).filter(isAnswer).length - 1
-    return (messages) => (ends ??= new Ends(answers(), last)).sizeOf(messages.map((one) => [contentOf(shape, one)]))
-  }
+  const answers = (): Answer[] =>
+    units.filter(isAnswer).flatMap((unit, place) => [wordsOf(unit), ...unit.forms].map((pieces) => ({ place, pieces, isCertain: true })))
+  const last = units.slice(0, same).filter(isAnswer).length - 1
+  return (messages) => (ends ??= new Ends(answers(), last)).sizeOf(messages.map((one) => [contentOf(shape, one)]))
+}
+
+/** The same as they are recorded, where there are no units. */
+export async function sizeInRecord(manager: ContextManager, record: readonly TurnMessage[], shape: Shape | undefined): Promise<SizeOf | undefined> {
   // Nothing is read a second time where nothing is recorded.
-  if (!record.some(({ role }) => role === 'assistant')) return undefined
+  if (shape?.isInMessages !== true || !record.some(({ role }) => role === 'assistant')) return undefined
+  const inserted = await insertedIn(manager)
+  let ends: Ends | undefined
   const wordsIn = (message: object): readonly unknown[] =>
     shape.read([message], 0).parts.flatMap((part) => (turnMessage(recordable(handed(wellFormed(part))))?.words as unknown[] | undefined) ?? [])
   const answers = (): Answer[] =>
     record
       .filter(({ role }) => role === 'assistant')
       .map(({ words }, place) => ({ place, pieces: words as unknown[], isCertain: (words as unknown[]).some((one) => !isCall(one)) }))
-  return (messages) => (ends ??= new Ends(answers(), -1)).sizeOf(messages.map(wordsIn))
+  return (messages) => (ends ??= new Ends(answers(), -1, inserted)).sizeOf(messages.map(wordsIn))
+}
+
+/** The first calls of the answers to which the host's later texts belong, by these texts; null for an answer without calls. */
+type Inserted = ReadonlyMap<string, string | null>
+
+/** The texts in the record that the host has put into the past of its conversation. */
+async function insertedIn(manager: ContextManager): Promise<Inserted> {
+  const chat = await manager.get(`chat:${manager.sessionId}`)
+  const turns = (chat?.['turns'] ?? []) as { rolls?: { inserted?: string[]; of?: (string | null)[] }[] }[]
+  const entries = turns.flatMap(({ rolls }) => rolls ?? [])
+  // An entry of an earlier version does not name the calls.
+  return new Map(entries.flatMap(({ inserted = [], of = [] }) => inserted.slice(0, of.length).map((text, at) => [text, of[at] ?? null])))
 }
 
 /** An answer that is known to be whole. */
@@ -54,10 +71,12 @@ interface Known extends Omit<Answer, 'pieces'> {
 class Ends {
   /** By their first piece. */
   readonly #known = new Map<string, Known[]>()
+  readonly #inserted: Inserted
   #last: number
 
-  constructor(answers: readonly Answer[], last: number) {
+  constructor(answers: readonly Answer[], last: number, inserted: Inserted = new Map()) {
     this.#last = last
+    this.#inserted = inserted
     for (const { pieces, ...rest } of answers) {
       const names = pieces.map(fingerprint)
       const first = names[0]
@@ -79,11 +98,32 @@ class Ends {
       this.#last = Math.max(this.#last, certain.place)
       return certain.size
     }
+    const placed = this.#placed(messages, names)
+    if (placed !== undefined) return placed
     // Messages before the answer after next are the next one, which the host has changed.
     const behind = names.findIndex((_, from) => from > 0 && this.#longestAt(names, from, ({ place }) => place === next + 1) !== undefined)
     if (behind < 0) return names.length
     this.#last = next
     return behind
+  }
+
+  /** The number of messages in an answer that begins with a text of the host, if the record says which answer that is. */
+  #placed(messages: readonly (readonly unknown[])[], names: readonly (readonly string[])[]): number | undefined {
+    const calls = messages.map((pieces) => this.#callOf(pieces))
+    const [call] = calls
+    if (call === undefined) return undefined
+    if (call === null) return 1
+    const count = calls.findIndex((one) => one !== call)
+    const found = count < 0 || !hasCall(messages[count], call) ? undefined : this.#longestAt(names, count, () => true)
+    if (found === undefined) return undefined
+    this.#last = Math.max(this.#last, found.place)
+    return count + found.size
+  }
+
+  /** The first call of the answer that a text of the host belongs to; undefined if the record does not say. */
+  #callOf(pieces: readonly unknown[]): string | null | undefined {
+    const [text, ...others] = pieces
+    return others.length === 0 && isFields(text) && typeof text['text'] === 'string' ? this.#inserted.get(text['text']) : undefined
   }
 
   /** The longest known answer that begins at an index and is wanted, and its size in messages. */
@@ -109,6 +149,10 @@ class Ends {
 
 function isAnswer({ parts }: Unit): boolean {
   return parts.some(({ message }) => message.role === 'assistant')
+}
+
+function hasCall(pieces: readonly unknown[] = [], id: string): boolean {
+  return pieces.some((piece) => isCall(piece) && (piece as { id: unknown }).id === id)
 }
 
 /** True if a piece is a call, as it is compared with the record: its ID and its name. */

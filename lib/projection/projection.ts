@@ -10,7 +10,7 @@ import { CallBoundary } from './boundary.ts'
 import { callOf } from './call.ts'
 import { changedCalls } from './changed.ts'
 import { callsOf, Results } from './results.ts'
-import { sizeIn } from './ends.ts'
+import { sizeIn, sizeInRecord } from './ends.ts'
 import type { SizeOf } from './ends.ts'
 import { guarded } from './identity.ts'
 import { isReplaced, standsFor, withdraw } from './objects.ts'
@@ -304,8 +304,8 @@ export class Projection {
     const isFirst = old.units.length === 0
     const lastMs = isFirst && this.#sentMs === undefined ? await recordedMs(this.#manager) : undefined
     const record = isFirst ? await recordOf(this.#manager) : []
-    const { units, seen, same } = await recognize(pass.messages, { old, results: this.#results }, (next, same) =>
-      this.#read(pass.messages, next, pass.shape, sizeIn(old.units, same, record, pass.shape)),
+    const { units, seen, same } = await recognize(pass.messages, { old, results: this.#results }, async (next, same) =>
+      this.#read(pass.messages, next, pass.shape, isFirst ? await sizeInRecord(this.#manager, record, pass.shape) : sizeIn(old.units, same, pass.shape)),
     )
     if (old.isCarried) for (const callId of old.left()) this.#left.add(callId)
     const isCut = pass.wasCertain && same > 0 && units.slice(same).every((unit) => !seen.has(unit))

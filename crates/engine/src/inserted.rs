@@ -7,7 +7,7 @@ use crate::session::client::Fsync;
 use crate::session::error::Result;
 use context_model::chat::{Arrived, Chat, said_id};
 use context_projection::request::plan::{Call, IncomingMessage};
-use context_projection::request::prose::named_texts;
+use context_projection::request::prose::{named_texts, placed_texts};
 use context_store::AsOf;
 use serde_json::Value;
 
@@ -15,17 +15,22 @@ use crate::engine::{Inner, State};
 use crate::unsent::Unsent;
 
 impl Inner {
-    /// Records the texts of messages that count as recorded and are not, as far as the request may name them.
-    pub(crate) async fn inserted(
+    /// Records the texts of messages that count as recorded and are not, as far as the request may name them, and those of answers
+    /// without calls.
+    pub(crate) async fn inserted<'m>(
         &self,
         state: &mut State,
-        messages: &[IncomingMessage],
+        messages: &'m [IncomingMessage],
         call: &Call,
     ) -> Result<()> {
         if !call.shortens {
             return Ok(());
         }
-        let named: Vec<(String, &str)> = messages.iter().flat_map(|one| named_texts(&one.message)).collect();
+        let placed = |one: &'m IncomingMessage| {
+            let (texts, call) = placed_texts(&one.message);
+            texts.into_iter().map(move |(id, text)| (id, (text, call)))
+        };
+        let named: Vec<(String, (&str, Option<&str>))> = messages.iter().flat_map(placed).collect();
         if named.is_empty() {
             return Ok(());
         }
@@ -34,10 +39,10 @@ impl Inner {
         let mut known: HashSet<String> =
             chat.iter().flat_map(|chat| Chat::of(chat).texts()).map(said_id).collect();
         let mut missing = Vec::new();
-        for (id, text) in named {
-            if self.keeps(text) {
+        for (id, placed) in named {
+            if self.keeps(placed.0) {
                 if known.insert(id.clone()) {
-                    missing.push((id, text));
+                    missing.push((id, placed));
                 }
             } else {
                 state.request.segments.unrecorded.insert(id);
@@ -46,7 +51,7 @@ impl Inner {
         if missing.is_empty() {
             return Ok(());
         }
-        let texts: Vec<&str> = missing.iter().map(|(_, text)| *text).collect();
+        let texts: Vec<(&str, Option<&str>)> = missing.iter().map(|(_, placed)| *placed).collect();
         let is_recorded =
             self.commit(state, Fsync::WithSettle, |_, work| Ok(work.chat.inserted(&texts))).await?;
         let ids: HashSet<String> = missing.into_iter().map(|(id, _)| id).collect();

@@ -14,7 +14,8 @@
 //!                 "said": { "place": "a host's name for it", "lines": ["stale id=…"] },
 //!                 "listed": "the lines of the notices that one of these represents" },
 //!               { "evidence": [{ "call": "call_1", "evidence": {} }] },
-//!               { "inserted": ["a text that the harness has put into the past"] },
+//!               { "inserted": ["a text that the harness has put into the past"],
+//!                 "of": ["the first call of the answer that the text is in, or null"] },
 //!               { "arrived": { "made": 8, "answers": 6, "said": ["0123456789a"], "calls": ["call_1"], "dead": true } },
 //!               { "results": [], "excerpts": [], "arguments": [], "whole": ["call_2"], "bound": true }]
 //!   }],

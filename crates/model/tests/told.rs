@@ -50,6 +50,20 @@ fn evidence_is_read_back_and_is_no_roll() {
     assert_eq!((chat.rolls().count(), chat.notices().count()), (0, 0));
 }
 
+#[test]
+fn inserted_texts_are_read_back_with_the_first_call_of_their_answer() {
+    let texts = [("of a call", Some("call_1")), ("alone", None)];
+    let mut patch = ChatPatch::new(0);
+    assert!(!patch.inserted(&texts), "the chat has no turn yet");
+    patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
+    assert!(patch.inserted(&texts));
+    let document = patch::apply(empty(), [patch.patch()]).unwrap();
+    assert_eq!(Chat::of(&document).texts().collect::<Vec<_>>(), ["hello", "of a call", "alone"]);
+    let entry = &document.field("turns").unwrap()[0]["rolls"][0];
+    assert_eq!(*entry, json!({ "inserted": ["of a call", "alone"], "of": ["call_1", null] }));
+    assert_eq!(Chat::of(&document).rolls().count(), 0);
+}
+
 /// A user who goes back in a conversation keeps the notices beyond that point: its messages may be there still.
 #[test]
 fn adopted_chat_takes_along_what_others_tell() {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::arrival::Arrived;
 use super::fields::{
-    ACTIVATED_IDS, ARRIVED, ASSISTANT, EVIDENCE, INSERTED, LISTED, NOTICES, ROLLS, SAID, TOOLCALL_IDS,
+    ACTIVATED_IDS, ARRIVED, ASSISTANT, EVIDENCE, INSERTED, LISTED, NOTICES, OF, ROLLS, SAID, TOOLCALL_IDS,
     TOOLCALL_REFS, TURN_COUNT, TURNS, USER, text,
 };
 use super::roll::RollEntry;
@@ -115,12 +115,14 @@ impl ChatPatch {
         has_turn
     }
 
-    /// Records texts that the harness has put into the past of its conversation, so that they can be found there. They are also
-    /// stored among the rolls. Returns false, and adds nothing, without a turn.
-    pub fn inserted(&mut self, texts: &[&str]) -> bool {
+    /// Records texts that the harness has put into the past of its conversation, so that they can be found there, each with the
+    /// first call of its answer: where an answer is a list of messages, nothing else says which of them belong to it. They are
+    /// also stored among the rolls. Returns false, and adds nothing, without a turn.
+    pub fn inserted(&mut self, texts: &[(&str, Option<&str>)]) -> bool {
         let has_turn = self.turns > 0;
         if has_turn {
-            self.append(ROLLS, json!({ INSERTED: texts }));
+            let (texts, calls): (Vec<&str>, Vec<Option<&str>>) = texts.iter().copied().unzip();
+            self.append(ROLLS, json!({ INSERTED: texts, OF: calls }));
         }
         has_turn
     }

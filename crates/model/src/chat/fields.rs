@@ -15,6 +15,7 @@ pub(super) const SAID: &str = "said";
 pub(super) const LISTED: &str = "listed";
 pub(super) const EVIDENCE: &str = "evidence";
 pub(super) const INSERTED: &str = "inserted";
+pub(super) const OF: &str = "of";
 pub(super) const ARRIVED: &str = "arrived";
 
 /// The items of a list.

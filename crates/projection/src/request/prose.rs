@@ -167,6 +167,20 @@ pub fn named_texts(message: &Value) -> Vec<(String, &str)> {
     named.into_iter().filter(is_named).filter_map(|one| Some((one.id, text_at(one.block)?))).collect()
 }
 
+/// The texts of a message that the record of the conversation needs, with these IDs, and the first call of an answer: those that the
+/// request may name, and all of an answer without calls, because they say where that answer ends.
+pub fn placed_texts(message: &Value) -> (Vec<(String, &str)>, Option<&str>) {
+    let blocks = || message.get("content").and_then(Value::as_array).into_iter().flatten();
+    let call = blocks().find(|block| text_of(block, "type") == "toolCall").map(|call| text_of(call, "id"));
+    if call.is_some() || text_of(message, "role") != "assistant" {
+        return (named_texts(message), call);
+    }
+    let texts = blocks().filter(|block| text_of(block, "type") == "text").map(|block| text_of(block, "text"));
+    let whole = message.get("content").and_then(Value::as_str);
+    let texts = whole.into_iter().chain(texts).filter(|text| !text.is_empty());
+    (texts.map(|text| (said_id(text), text)).collect(), None)
+}
+
 /// The beginning of a text, and a mark that names it.
 fn shortened(text: &str, kept: usize, id: &str) -> String {
     let begin = beginning(text, kept);
@@ -310,6 +324,24 @@ mod tests {
             let Short::Text(text) = short(kept + MARK + 1) else { panic!("it is too long") };
             assert!(text.starts_with(&format!("{}\n[... {} more chars: id=", "x".repeat(kept), MARK + 1)));
         }
+    }
+
+    /// All texts of an answer without calls, however short, and only what a request may name of others.
+    #[test]
+    fn placed_texts_say_where_an_answer_ends() {
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        let call = json!({ "type": "toolCall", "id": "call_1", "name": "bash", "arguments": {} });
+        let texts = |role: &str, content: Value| {
+            let message = json!({ "role": role, "content": content });
+            let (texts, call) = placed_texts(&message);
+            (texts.into_iter().map(|(_, text)| text.to_owned()).collect::<Vec<_>>(), call.map(str::to_owned))
+        };
+        let named = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        assert_eq!(texts("assistant", json!([text("yes"), text("")])), (named(&["yes"]), None));
+        assert_eq!(texts("assistant", json!("yes")), (named(&["yes"]), None));
+        let with_call = json!([text("I look."), call]);
+        assert_eq!(texts("assistant", with_call), (named(&["I look."]), Some("call_1".to_owned())));
+        assert_eq!(texts("user", json!("yes")), (named(&[]), None));
     }
 
     #[test]
