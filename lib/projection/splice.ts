@@ -20,7 +20,10 @@ interface Field extends Span {
 /** The text of a JSON value with an edit. The text must be one that `JSON.parse` takes, and the edit one of its value. */
 export function spliced(text: string, edit: JsonEdit): string {
   const at = blankEnd(text, 0)
-  return text.slice(0, at) + edited(text, { start: at, end: text.length }, edit)
+  const parts = [text.slice(0, at)]
+  write(parts, text, { start: at, end: text.length }, edit)
+  // Joined once: the text of a body is long, and each copy of it is garbage.
+  return parts.join('')
 }
 
 /** The text of changed arguments. Unchanged parts keep their characters. */
@@ -35,33 +38,53 @@ export function argumentsText(own: unknown, args: object): string {
   }
 }
 
-function edited(text: string, span: Span, edit: JsonEdit): string {
-  if ('is' in edit) return JSON.stringify(edit.is)
-  if ('items' in edit) return `[${edit.items.map(itemIn(text, elementsOf(text, span.start))).join(',')}]`
-  const fields = fieldsOf(text, span.start)
-  const last = new Map(fields.map((field) => [field.name, field]))
-  const parts: string[] = []
-  for (const field of fields) {
-    const one = edit.fields[field.name]
-    if (one === null && Object.hasOwn(edit.fields, field.name)) continue
-    // JSON.parse takes the last of several fields with one name.
-    if (one === undefined || one === null || !Object.hasOwn(edit.fields, field.name) || last.get(field.name) !== field)
-      parts.push(text.slice(field.start, field.end))
-    else parts.push(text.slice(field.start, field.value.start) + edited(text, field.value, one))
-  }
-  for (const [name, one] of Object.entries(edit.fields)) {
-    if (one !== null && !last.has(name)) parts.push(`${JSON.stringify(name)}:${JSON.stringify(applied(undefined, one))}`)
-  }
-  return `{${parts.join(',')}}`
+/** Adds the parts of a value with an edit. */
+function write(parts: string[], text: string, span: Span, edit: JsonEdit): void {
+  if ('is' in edit) parts.push(JSON.stringify(edit.is))
+  else if ('items' in edit) writeItems(parts, text, span, edit.items)
+  else writeFields(parts, text, span, edit.fields)
 }
 
-function itemIn(text: string, elements: readonly Span[]): (item: EditedItem) => string {
-  return (item) => {
-    if (typeof item === 'object' && 'add' in item) return JSON.stringify(item.add)
+function writeItems(parts: string[], text: string, { start }: Span, items: readonly EditedItem[]): void {
+  const elements = elementsOf(text, start)
+  let before = '['
+  for (const item of items) {
+    parts.push(before)
+    before = ','
+    if (typeof item === 'object' && 'add' in item) {
+      parts.push(JSON.stringify(item.add))
+      continue
+    }
     const [at, edit] = typeof item === 'number' ? [item, undefined] : item
     const span = elements[at] as Span
-    return edit === undefined ? text.slice(span.start, span.end) : edited(text, span, edit)
+    if (edit === undefined) parts.push(text.slice(span.start, span.end))
+    else write(parts, text, span, edit)
   }
+  parts.push(items.length === 0 ? '[]' : ']')
+}
+
+function writeFields(parts: string[], text: string, { start }: Span, edits: Record<string, JsonEdit | null>): void {
+  const fields = fieldsOf(text, start)
+  const last = new Map(fields.map((field) => [field.name, field]))
+  let before = '{'
+  const begin = (name: string): void => {
+    parts.push(before, name)
+    before = ','
+  }
+  for (const field of fields) {
+    const one = Object.hasOwn(edits, field.name) ? edits[field.name] : undefined
+    if (one === null) continue
+    // JSON.parse takes the last of several fields with one name.
+    if (one === undefined || last.get(field.name) !== field) begin(text.slice(field.start, field.end))
+    else {
+      begin(text.slice(field.start, field.value.start))
+      write(parts, text, field.value, one)
+    }
+  }
+  for (const [name, one] of Object.entries(edits)) {
+    if (one !== null && !last.has(name)) begin(`${JSON.stringify(name)}:${JSON.stringify(applied(undefined, one))}`)
+  }
+  parts.push(before === '{' ? '{}' : '}')
 }
 
 /** The fields of the object that begins here. */
@@ -100,13 +123,13 @@ function valueAt(text: string, start: number): Span {
   if (first === '"') return { start, end: stringEnd(text, start) }
   if (first !== '{' && first !== '[') {
     SCALAR.lastIndex = start
-    SCALAR.exec(text)
+    SCALAR.test(text)
     return { start, end: SCALAR.lastIndex }
   }
   let depth = 0
   for (let at = start; ;) {
     STRUCTURE.lastIndex = at
-    STRUCTURE.exec(text)
+    STRUCTURE.test(text)
     const place = STRUCTURE.lastIndex - 1
     const character = text[place]
     if (character === '"') {
@@ -129,11 +152,15 @@ function stringEnd(text: string, start: number): number {
 }
 
 function blankEnd(text: string, start: number): number {
+  if (text.charCodeAt(start) > SPACE) return start
   BLANK.lastIndex = start
-  BLANK.exec(text)
+  BLANK.test(text)
   return BLANK.lastIndex
 }
 
+const SPACE = 0x20
+
+// Only where they end is asked of these: an array of what they found would be garbage, thousands of times in a body.
 const BLANK = /[ \t\r\n]*/y
 const SCALAR = /[^\s,\]}]+/y
 const STRUCTURE = /["{}[\]]/g
