@@ -1,4 +1,5 @@
 /** Reading the name of a model: its maker's family, its class within the family, and its version. */
+import { remembered } from './remembered.ts'
 
 /** The families whose models are told apart here. */
 export type Family = 'claude' | 'gpt' | 'gemini' | 'grok' | 'deepseek' | 'kimi' | 'glm' | 'qwen' | 'minimax' | 'mistral'
@@ -35,14 +36,17 @@ const CLAUDE_TIERS = /(fable|mythos|opus|sonnet|haiku|instant)/
  * Reads a name as catalogues, clouds and gateways write it: `claude-opus-5-5`, `anthropic/claude-opus-5.5`,
  * `us.anthropic.claude-opus-5-5-v1:0`, `openai/gpt-6.1-sol`. Never throws.
  */
-export function readName(name: string): ModelName {
-  const lower = name.toLowerCase().trim()
-  const id = lower.slice(lower.lastIndexOf('/') + 1)
-  const family = FAMILIES.find(([, words]) => words.test(id) || words.test(lower))?.[0]
-  const tier =
-    family === 'claude' ? CLAUDE_TIERS.exec(id)?.[1] : family === 'gpt' ? /-(sol|terra|luna|astra|cyber|mini|nano|pro)(?:$|[^a-z])/.exec(id)?.[1] : undefined
-  return { family, id, tier, version: family === undefined ? undefined : versionOf(family, id) }
-}
+export const readName: (name: string) => ModelName = remembered(
+  (name) => name,
+  (name: string): ModelName => {
+    const lower = name.toLowerCase().trim()
+    const id = lower.slice(lower.lastIndexOf('/') + 1)
+    const family = FAMILIES.find(([, words]) => words.test(id) || words.test(lower))?.[0]
+    const tier =
+      family === 'claude' ? CLAUDE_TIERS.exec(id)?.[1] : family === 'gpt' ? /-(sol|terra|luna|astra|cyber|mini|nano|pro)(?:$|[^a-z])/.exec(id)?.[1] : undefined
+    return { family, id, tier, version: family === undefined ? undefined : versionOf(family, id) }
+  },
+)
 
 /** The version in a model's ID. A date of eight digits is not a version, and `-v1:0` is the cloud's. */
 function versionOf(family: Family, id: string): number | undefined {

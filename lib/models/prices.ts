@@ -1,6 +1,7 @@
 /** The prices of tokens, by the model's name: dollars per million, as the vendors and Pi's catalogues list them. */
 import { readName } from './name.ts'
 import type { ModelName } from './name.ts'
+import { remembered } from './remembered.ts'
 import { TABLE } from './table.ts'
 import type { ModelRow } from './table-types.ts'
 
@@ -178,8 +179,12 @@ function stepAt<T extends { inputTokensAbove: number }>(steps: readonly T[] = []
 }
 
 /** The rows of the catalogue, each with its name as an expression. */
-const ROWS: readonly (ModelRow & { readonly words: RegExp })[] = TABLE.models.map((row) => ({ ...row, words: new RegExp(row.name) }))
+const ROWS: readonly Row[] = TABLE.models.map((row) => ({ ...row, words: new RegExp(row.name) }))
 
-function rowsOf({ family, id, version }: ModelName): (ModelRow & { readonly words: RegExp })[] {
-  return ROWS.filter((row) => row.family === family && row.words.test(id) && (version ?? Infinity) >= row.since)
-}
+type Row = ModelRow & { readonly words: RegExp }
+
+const rowsOf: (name: ModelName) => readonly Row[] = remembered(
+  ({ family, id, version }: ModelName) => `${family} ${version} ${id}`,
+  ({ family, id, version }: ModelName): readonly Row[] =>
+    ROWS.filter((row) => row.family === family && row.words.test(id) && (version ?? Infinity) >= row.since),
+)

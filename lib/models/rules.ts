@@ -6,6 +6,7 @@ import { readName } from './name.ts'
 import type { Family, ModelName } from './name.ts'
 import { pricesOf } from './prices.ts'
 import type { CataloguePrices } from './prices.ts'
+import { remembered } from './remembered.ts'
 import { TABLE } from './table.ts'
 import type { Binding, CacheKind, ReasoningRule, RuleRow } from './table-types.ts'
 
@@ -60,12 +61,19 @@ export interface Route {
  * counts as the family's newest; one of no known family as its format's: signed reasoning in Anthropic's format is
  * taken for bound.
  */
-export function rulesOf(name: string, route: Route = {}): ModelRules {
-  const read = readName(name)
-  const known = read.family === undefined ? unknown(name, route) : ruleFor(read, route)
-  const rules = { ...DEFAULT, ...known, family: read.family, prices: pricesOf(read) }
-  return { ...rules, askedBinding: rules.binding === 'refuses' ? 'drops' : rules.binding }
+export function rulesOf(name: string, route: Route = {}): Readonly<ModelRules> {
+  return rulesOn(name, route)
 }
+
+const rulesOn = remembered(
+  (name: string, { provider = '', api = '' }: Route) => `${name}\n${provider}\n${api}`,
+  (name: string, route: Route): ModelRules => {
+    const read = readName(name)
+    const known = read.family === undefined ? unknown(name, route) : ruleFor(read, route)
+    const rules = { ...DEFAULT, ...known, family: read.family, prices: pricesOf(read) }
+    return { ...rules, askedBinding: rules.binding === 'refuses' ? 'drops' : rules.binding }
+  },
+)
 
 function ruleFor(name: ModelName, route: Route): Partial<typeof DEFAULT> | undefined {
   const row = TABLE.rules.find((rule) => fits(rule, name, route))
