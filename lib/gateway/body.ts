@@ -21,7 +21,7 @@ export interface Plain {
 
 /** Reads a body. Rejects if the client disconnects before its end. */
 export async function readBody(request: IncomingMessage, largest = LARGEST_BODY): Promise<Body> {
-  const gathered = new Gathered()
+  const gathered = new Gathered(Number(request.headers['content-length'] ?? 0))
   const iterator = request.iterator({ destroyOnReturn: false })
   for await (const chunk of iterator) {
     gathered.add(chunk as Buffer)

@@ -2,8 +2,14 @@
 
 /** Grows as pieces come. Each byte is copied a bounded number of times. */
 export class Gathered {
+  readonly #expected: number
   #bytes: Buffer = EMPTY
   #size = 0
+
+  /** `expected`: the bytes that have been announced. Up to a limit, there is room for them from the first piece on. */
+  constructor(expected = 0) {
+    this.#expected = Math.min(expected, MOST_EXPECTED)
+  }
 
   /** The number of bytes. */
   get size(): number {
@@ -14,7 +20,7 @@ export class Gathered {
   add(piece: Buffer): void {
     const size = this.#size + piece.length
     if (size > this.#bytes.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.max(size, 2 * this.#bytes.length, LEAST))
+      const grown = Buffer.allocUnsafeSlow(Math.max(size, 2 * this.#bytes.length, this.#expected, LEAST))
       this.#bytes.copy(grown, 0, 0, this.#size)
       this.#bytes = grown
     }
@@ -37,6 +43,9 @@ export class Gathered {
 }
 
 const EMPTY = Buffer.alloc(0)
+
+/** Who announces more, in bytes, has to send it first. */
+const MOST_EXPECTED = 4 * 1024 * 1024
 
 /** The least size of a buffer. */
 const LEAST = 4096
