@@ -13,12 +13,6 @@ export interface Body {
   isWhole: boolean
 }
 
-/** A body, decoded, and its size in bytes. */
-export interface Plain {
-  text: string
-  bytes: number
-}
-
 /** Reads a body. Rejects if the client disconnects before its end. */
 export async function readBody(request: IncomingMessage, largest = LARGEST_BODY): Promise<Body> {
   const gathered = new Gathered(Number(request.headers['content-length'] ?? 0))

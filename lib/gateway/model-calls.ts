@@ -5,13 +5,14 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { RollReceipt } from '../../index.js'
 import { GatewayBills, hostSession } from './bills.ts'
-import { textOf } from './body.ts'
-import type { Body, Plain } from './body.ts'
+import { Bodies } from './bodies.ts'
+import type { ParsedBody } from './bodies.ts'
+import type { Body } from './body.ts'
 import { canDecode, codingsOf, decoded } from './coding.ts'
 import { sentenceOf } from '../core/index.ts'
 import { Conversations } from './conversations.ts'
 import type { ConversationLook, Placed } from './conversations.ts'
-import { editOf, isWhole, spliced } from '../projection/index.ts'
+import { editOf, isWhole } from '../projection/index.ts'
 import type { ProjectedModel } from '../projection/index.ts'
 import type { Outcome } from './exchange.ts'
 import { Forms } from './forms.ts'
@@ -24,8 +25,9 @@ import { askedOf, BINDING_FIELD, isAnthropicApi, isBindingRefusal, isFieldRefusa
 import { Lifetimes } from './lifetime/lifetimes.ts'
 import { givenPrices, modelOf, withBinding } from './models.ts'
 import type { GatewayOptions } from './options.ts'
-import { folderOf, inEnvelope, listEdit, readRequest } from './request.ts'
+import { folderOf, inEnvelope, listEdit, listOfApi, readRequest } from './request.ts'
 import type { Api, ModelRequest } from './request.ts'
+import { splicedBody } from './spliced-body.ts'
 import { withoutThread, withoutThreads } from './threads.ts'
 import { GatewayTools } from './tools.ts'
 
@@ -58,6 +60,7 @@ export class ModelCalls {
   /** Origins that have refused the field for bound reasoning. */
   readonly #unasked = new Set<string>()
   readonly #seen = new ObservedBinding()
+  readonly #bodies = new Bodies()
   readonly #lifetimes: Lifetimes
 
   /** `onTrouble` gets each trouble with its kind and a sentence for the user. */
@@ -108,11 +111,10 @@ export class ModelCalls {
       return undefined
     }
     let request: ModelRequest | undefined
-    let plain: Plain
+    let plain: ParsedBody
     try {
-      const bytes = await decoded(body.bytes, codings)
-      plain = { text: textOf(bytes), bytes: bytes.length }
-      request = readRequest(api, JSON.parse(plain.text), this.tools.isConnected, target.pathname)
+      plain = this.#bodies.parsed(await decoded(body.bytes, codings), listOfApi(api))
+      request = readRequest(api, plain.value, this.tools.isConnected, target.pathname)
     } catch {
       // The provider says what is wrong with it.
       return undefined
@@ -209,9 +211,9 @@ export class ModelCalls {
     await this.#bills?.flush()
   }
 
-  async #formed(client: IncomingMessage, request: ModelRequest, plain: Plain, look: ConversationLook | undefined): Promise<EditedRequest> {
+  async #formed(client: IncomingMessage, request: ModelRequest, plain: ParsedBody, look: ConversationLook | undefined): Promise<EditedRequest> {
     const sender = senderOf(client.headers, request, this.#options.program)
-    const own = { request, sender, bytes: undefined, headers: undefined, plainBytes: plain.bytes }
+    const own = { request, sender, bytes: undefined, headers: undefined, plainBytes: plain.bytes.length }
     // An edited conversation stays edited: its model has seen the edits, and may have bound its reasoning to them.
     if (this.#holdout.has(sender.session) && !this.conversations.wasEdited(request, sender)) return { ...own, placed: undefined }
     const placed = await this.conversations.place(request, sender, look)
@@ -224,8 +226,9 @@ export class ModelCalls {
       ? { body: request.body, headers: uncoded }
       : withBinding(request, withoutThread(request.body), withValue(uncoded, 'anthropic-beta', withoutThreads), this.#options.models)
     const edits = [editOf(request.body, body), list].flatMap((edit) => (edit !== undefined && 'fields' in edit ? Object.entries(edit.fields) : []))
-    const edited = edits.length === 0 ? plain.text : spliced(plain.text, inEnvelope(request, { fields: Object.fromEntries(edits) }))
-    const text = this.#lifetimes.applied(request, conversation, edited)
-    return text === plain.text ? { ...own, placed } : { ...own, placed, bytes: Buffer.from(text), headers }
+    const { fields } = inEnvelope(request, { fields: Object.fromEntries(edits) })
+    const edited = edits.length === 0 ? plain.bytes : splicedBody(plain, fields)
+    const bytes = this.#lifetimes.applied(request, conversation, edited)
+    return bytes.equals(plain.bytes) ? { ...own, placed } : { ...own, placed, bytes, headers }
   }
 }

@@ -85,7 +85,7 @@ export function readRequest(api: Api, given: unknown, isConnected = false, path 
 }
 
 /** The field of a body that has the conversation. */
-function listOfApi(api: Api): 'input' | 'messages' | 'contents' {
+export function listOfApi(api: Api): 'input' | 'messages' | 'contents' {
   return api === 'responses' ? 'input' : api === 'gemini' ? 'contents' : 'messages'
 }
 
@@ -120,8 +120,11 @@ export function listEdit({ api, body, messages }: ModelRequest, items: readonly 
   return { fields: { [name]: { items: ofOwn } } }
 }
 
+/** An edit of a body's fields. */
+type FieldsEdit = Extract<JsonEdit, { fields: unknown }>
+
 /** An edit of a request's body as one of what is sent. */
-export function inEnvelope({ envelope }: ModelRequest, edit: JsonEdit): JsonEdit {
+export function inEnvelope({ envelope }: ModelRequest, edit: FieldsEdit): FieldsEdit {
   return envelope === undefined ? edit : { fields: { [envelope]: edit } }
 }
 

@@ -38,6 +38,27 @@ export function argumentsText(own: unknown, args: object): string {
   }
 }
 
+/** The place of a list in a text. */
+export interface ListPlace {
+  /** The index behind its first bracket. */
+  start: number
+  /** The index of its last one. */
+  end: number
+  elements: readonly Span[]
+}
+
+/**
+ * Finds the list that an object has in a field. The text must be one that `JSON.parse` takes. Undefined if no field, or more than one,
+ * has this name, or if it is not a list.
+ */
+export function listIn(text: string, name: string): ListPlace | undefined {
+  const at = blankEnd(text, 0)
+  const named = text[at] === '{' ? fieldsOf(text, at).filter((field) => field.name === name) : []
+  const { value } = named[0] ?? {}
+  if (value === undefined || named.length > 1 || text[value.start] !== '[') return undefined
+  return { start: value.start + 1, end: value.end - 1, elements: elementsOf(text, value.start) }
+}
+
 /** Adds the parts of a value with an edit. */
 function write(parts: string[], text: string, span: Span, edit: JsonEdit): void {
   if ('is' in edit) parts.push(JSON.stringify(edit.is))

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { ProjectedModel } from '../../projection/index.ts'
 import { askedIn, lifetimeEdit, spliced } from '../../projection/index.ts'
 import type { Usage } from '../answer.ts'
+import { textOf } from '../body.ts'
 import type { ModelRequest } from '../request.ts'
 import { binds, ConversationLifetimes, slackOf } from '../../models/index.ts'
 import type { Chosen, LifetimeOption } from '../../models/index.ts'
@@ -85,12 +86,13 @@ export class Lifetimes {
     return { lifetime: { why: told.why, savedTokens: told.savedTokens - before } }
   }
 
-  /** The text of a body with the lifetimes of its conversation. */
-  applied(request: ModelRequest, conversation: LifetimeOwner | undefined, text: string): string {
+  /** A body with the lifetimes of its conversation. */
+  applied(request: ModelRequest, conversation: LifetimeOwner | undefined, bytes: Buffer): Buffer {
     const chosen = this.#open.has(request) ? this.of(conversation) : undefined
-    if (chosen === undefined) return text
+    if (chosen === undefined) return bytes
+    const text = textOf(bytes)
     const edit = lifetimeEdit(JSON.parse(text) as Record<string, unknown>, chosen)
-    return edit === undefined ? text : spliced(text, edit)
+    return edit === undefined ? bytes : Buffer.from(spliced(text, edit))
   }
 
   /** Takes what was billed for the last request. Returns a sentence if the provider gives another lifetime than it was asked for. */
