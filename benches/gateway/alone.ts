@@ -1,4 +1,4 @@
-/** A gateway in its own process, and the system's figures about it. */
+/** A gateway in its own process, or the least that can stand in its place, and the system's figures about it. */
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -6,11 +6,12 @@ import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const START = fileURLToPath(new URL('../../dist/cli/start.js', import.meta.url))
+const PROXY = fileURLToPath(new URL('proxy.mjs', import.meta.url))
 
 /** The length of a clock tick of the system, in milliseconds. */
 const TICK_MS = 10
 
-/** A running gateway. */
+/** A running server between client and provider. */
 export class Alone {
   /** Its address, without a path. */
   readonly origin: string
@@ -21,17 +22,18 @@ export class Alone {
     this.origin = new URL(url).origin
   }
 
-  /** Starts one. Rejects if the program is not built. */
+  /** Starts a proxy that passes everything on and looks at nothing. */
+  static async proxy(upstream: string): Promise<Alone> {
+    const child = spawn(process.execPath, [PROXY, upstream], { stdio: ['ignore', 'pipe', 'inherit'] })
+    return new Alone(child, `http://127.0.0.1:${await said(child, /^port (\d+)$/m)}`)
+  }
+
+  /** Starts a gateway. Rejects if the program is not built. */
   static async start(store: string, upstream: string): Promise<Alone> {
     if (!existsSync(START)) throw new Error('the gateway is not built: npm run build')
     const upstreams = ['--anthropic', upstream, '--openai', `${upstream}/v1`, '--gemini', upstream]
     const child = spawn(process.execPath, [START, 'gateway', '--listen', '0', '--store', store, ...upstreams], { stdio: ['ignore', 'pipe', 'inherit'] })
-    let text = ''
-    for (;;) {
-      const url = /^Anthropic +(\S+)$/m.exec(text)?.[1]
-      if (url !== undefined) return new Alone(child, url)
-      text += String(((await once(child.stdout!, 'data')) as [Buffer])[0])
-    }
+    return new Alone(child, await said(child, /^Anthropic +(\S+)$/m))
   }
 
   /** Its processor time so far, in milliseconds; NaN where the system does not tell. */
@@ -56,5 +58,15 @@ export class Alone {
   #read(name: string): string | undefined {
     const path = `/proc/${this.#child.pid}/${name}`
     return existsSync(path) ? readFileSync(path, 'utf8') : undefined
+  }
+}
+
+/** The first group of some words that a program says. */
+async function said(child: ChildProcess, words: RegExp): Promise<string> {
+  let text = ''
+  for (;;) {
+    const found = words.exec(text)?.[1]
+    if (found !== undefined) return found
+    text += String(((await once(child.stdout!, 'data')) as [Buffer])[0])
   }
 }
