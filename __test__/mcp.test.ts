@@ -145,7 +145,10 @@ describe('a client whose tools run in a container', () => {
     [['--filesystem-id', 'box\n'], '--filesystem-id needs a text of 1 to 512 bytes'],
     [['--filesystem-id', ''], '--filesystem-id needs a text of 1 to 512 bytes'],
     [['--mounts', '[{"agentPrefix": "workspace", "canonicalPrefix": "/a"}]'], '--mounts needs a list of { "agentPrefix"'],
-    [['--mounts', '[{"agentPrefix": "/w", "canonicalPrefix": "/a"}, {"agentPrefix": "/w/", "canonicalPrefix": "/b"}]'], '--mounts needs a list'],
+    [
+      ['--mounts', '[{"agentPrefix": "/w", "canonicalPrefix": "/a"}, {"agentPrefix": "/w/", "canonicalPrefix": "/b"}]'],
+      '--mounts has two mounts for "/w" inside of the sandbox; leave one of them out',
+    ],
     [['--mounts', '/workspace'], '--mounts needs a list'],
     [['--mounts', '[{"agentPrefix": "/w", "canonicalPrefix": "/a", "filesystemId": " x"}]'], '--mounts needs a list'],
     [['--mounts', '[{"agentPrefix": "/w", "canonicalPrefix": "/a"}]', '--folder', '/etc'], 'no mount covers the folder "/etc"'],

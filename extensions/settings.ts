@@ -4,10 +4,11 @@
  */
 import { readFileSync, realpathSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join, relative } from 'node:path'
+import picomatch from 'picomatch'
 import { reasonOf, suggestion } from '../lib/ui/index.ts'
 import { BINDINGS, LIFETIME_OPTIONS } from '../lib/models/index.ts'
 import type { Binding, LifetimeOption } from '../lib/models/index.ts'
-import { areMounts, expandHome, FILESYSTEM_ID_WANTED, isFilesystemId, isWithin, MOUNTS_WANTED, mountsIn } from '../lib/core/index.ts'
+import { areMounts, expandHome, FILESYSTEM_ID_WANTED, isFilesystemId, isWithin, MOUNTS_WANTED, mountsIn, mountsRefused } from '../lib/core/index.ts'
 import type { Mount } from './mounts.ts'
 import type { XtdbPlace } from './place.ts'
 
@@ -224,7 +225,7 @@ export function checkSettings(value: unknown): ReadSettings {
   for (const [name, one] of Object.entries(value)) {
     const check = Object.hasOwn(CHECKS, name) ? CHECKS[name as keyof Settings] : undefined
     if (check === undefined) problems.push(`there is no setting "${name}"${suggestion(name, Object.keys(CHECKS))}`)
-    else if (!check.test(one)) problems.push(`"${name}" must be ${check.wanted}, not ${shown(one)}`)
+    else if (!check.test(one)) problems.push(`"${name}" ${check.refused?.(one) ?? `must be ${check.wanted}, not ${shown(one)}`}`)
     else {
       settings[name] = valueOf(name, one)
       given.add(name as keyof Settings)
@@ -241,6 +242,8 @@ function valueOf(name: string, value: unknown): unknown {
 interface Check {
   wanted: string
   test(value: unknown): boolean
+  /** The reason why a value of the right form is refused, as a sentence after the setting's name; undefined for others. */
+  refused?(value: unknown): string | undefined
 }
 
 const YES_OR_NO: Check = { wanted: 'true or false', test: (value) => typeof value === 'boolean' }
@@ -276,17 +279,14 @@ const CHECKS: Record<keyof Settings, Check> = {
   },
   neverCollapse: {
     wanted: '{ "tools": names, "files": globs }, each a list of texts',
-    test: (value) => {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-      const { tools, files, ...others } = value as NeverCollapse
-      return LIST(tools) && LIST(files) && Object.keys(others).length === 0
-    },
+    test: (value) => isNeverCollapse(value) && wrongGlob(value) === undefined,
+    refused: (value) => (isNeverCollapse(value) ? wrongGlob(value) : undefined),
   },
   holdout: {
     wanted: 'a share of sessions from 0 to 1',
     test: (value) => typeof value === 'number' && value >= 0 && value <= 1,
   },
-  mounts: { wanted: MOUNTS_WANTED, test: areMounts },
+  mounts: { wanted: MOUNTS_WANTED, test: areMounts, refused: mountsRefused },
   filesystemId: { wanted: FILESYSTEM_ID_WANTED, test: (value) => value === undefined || isFilesystemId(value) },
   watch: YES_OR_NO,
   redact: YES_OR_NO,
@@ -304,6 +304,25 @@ const CHECKS: Record<keyof Settings, Check> = {
     test: (value) => typeof value === 'number' && Number.isFinite(value) && value > 0,
   },
   statusLine: YES_OR_NO,
+}
+
+function isNeverCollapse(value: unknown): value is NeverCollapse {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const { tools, files, ...others } = value as NeverCollapse
+  return LIST(tools) && LIST(files) && Object.keys(others).length === 0
+}
+
+/** The first glob that can't be one, as a sentence. Without this, it would stand for a file of that very name. */
+function wrongGlob({ files = [] }: NeverCollapse): string | undefined {
+  const wrong = files.find((glob) => {
+    try {
+      picomatch.makeRe(glob, { debug: true, strictBrackets: true })
+      return false
+    } catch {
+      return true
+    }
+  })
+  return wrong === undefined ? undefined : `has a glob with a bracket that is never closed, or a range that ends before it begins: ${shown(wrong)}`
 }
 
 function isFile(value: unknown): boolean {

@@ -62,15 +62,37 @@ describe('settings', () => {
       [{ agentPrefix: '/w', canonicalPrefix: '~other' }],
       ...NO_FILESYSTEM_IDS.map((filesystemId) => [{ agentPrefix: '/w', canonicalPrefix: '/p', filesystemId }]),
       [{ agentPrefix: '/w', canonicalPrefix: '/p', readOnly: true }],
-      [
-        { agentPrefix: '/w', canonicalPrefix: '/p' },
-        { agentPrefix: '/w/', canonicalPrefix: '/q' },
-      ],
     ].map((mounts): [string, unknown, object, string[]] => [
       `mounts that can't be: ${JSON.stringify(mounts)}`,
       { mounts },
       {},
       [expect.stringContaining(`"mounts" must be ${MOUNTS_WANTED}, not ${JSON.stringify(mounts).slice(0, 200)}`)],
+    ]),
+    ...[
+      ['/w', '/w/'],
+      ['/', '//'],
+    ].map(([one = '', other = '']): [string, unknown, object, string[]] => [
+      `two mounts for ${one}`,
+      {
+        mounts: [
+          { agentPrefix: one, canonicalPrefix: '/p' },
+          { agentPrefix: other, canonicalPrefix: '/q' },
+        ],
+      },
+      {},
+      [`"mounts" has two mounts for "${one}" inside of the sandbox; leave one of them out`],
+    ]),
+    ...['[', 'docs/[ab', '*.{ts,js', '[z-a]', 'a(b', 'a]'].map((glob): [string, unknown, object, string[]] => [
+      `a glob ${glob}`,
+      { neverCollapse: { files: ['docs/**', glob] } },
+      {},
+      [`"neverCollapse" has a glob with a bracket that is never closed, or a range that ends before it begins: ${JSON.stringify(glob)}`],
+    ]),
+    ...['docs/[a-z]*.{ts,js}', '\\[x', '!(a).md', '**/*'].map((glob): [string, unknown, object, string[]] => [
+      `a glob ${glob}`,
+      { neverCollapse: { files: [glob] } },
+      { neverCollapse: { files: [glob] } },
+      [],
     ]),
     ...NO_FILESYSTEM_IDS.map((filesystemId): [string, unknown, object, string[]] => [
       `no filesystem ID: ${JSON.stringify(filesystemId).slice(0, 20)}`,

@@ -1,7 +1,7 @@
 /** The command `mcp`. */
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { areMounts, FILESYSTEM_ID_WANTED, isFilesystemId, MOUNTS_WANTED, mountsIn } from '../core/index.ts'
+import { areMounts, FILESYSTEM_ID_WANTED, isFilesystemId, MOUNTS_WANTED, mountsIn, mountsRefused } from '../core/index.ts'
 import type { ClientPaths } from '../mcp/index.ts'
 import { exitHelp } from './exit.ts'
 import { ambiguous } from './objects.ts'
@@ -77,6 +77,8 @@ function pathsIn({ mounts: text, 'filesystem-id': filesystemId }: { mounts?: str
   } catch {
     // A text that is not JSON is refused below.
   }
+  const refused = mountsRefused(mounts)
+  if (refused !== undefined) throw new UsageError(`--mounts ${refused}`)
   if (!areMounts(mounts)) throw new UsageError(`--mounts needs ${MOUNTS_WANTED}, as JSON`)
   return { mounts: mountsIn(mounts), ...own }
 }

@@ -15,7 +15,7 @@ export { checkWidth, crossed, crossedHistory, crossing, flattened } from './json
 export { LOOK_MS, abortable, within } from './limit.ts'
 export { argumentsOf, handed, incoming, isFields, isTranslated, numberOf, recordable, resultText, textOf } from './message.ts'
 export type { Block, EngineMessage, Fields, ToolCallBlock } from './message.ts'
-export { areMounts, FILESYSTEM_ID_WANTED, isFilesystemId, MOUNTS_WANTED, mountsIn } from './mounts.ts'
+export { areMounts, FILESYSTEM_ID_WANTED, isFilesystemId, MOUNTS_WANTED, mountsIn, mountsRefused } from './mounts.ts'
 export { expandHome, isWithin, realOf } from './paths.ts'
 export { addressesIn, isAddress, shownUrl } from './node-address.ts'
 export {

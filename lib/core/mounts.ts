@@ -18,8 +18,18 @@ export function isFilesystemId(value: unknown): value is string {
 
 /** True if a value can be the setting `mounts`. `~` is the user's folder on this machine. */
 export function areMounts(value: unknown): value is MountMapping[] {
-  if (!Array.isArray(value) || !value.every(isMount)) return false
-  return new Set(value.map(({ agentPrefix }) => agentPrefix.replace(/\/+$/, ''))).size === value.length
+  return Array.isArray(value) && value.every(isMount) && prefixTwice(value) === undefined
+}
+
+/** The reason why mounts of the right form are refused, as a sentence after their name; undefined for others. */
+export function mountsRefused(value: unknown): string | undefined {
+  const twice = Array.isArray(value) && value.every(isMount) ? prefixTwice(value) : undefined
+  return twice === undefined ? undefined : `has two mounts for ${JSON.stringify(twice)} inside of the sandbox; leave one of them out`
+}
+
+function prefixTwice(mounts: readonly MountMapping[]): string | undefined {
+  const prefixes = mounts.map(({ agentPrefix }) => agentPrefix.replace(/\/+$/, '') || '/')
+  return prefixes.find((prefix, at) => prefixes.indexOf(prefix) < at)
 }
 
 /** The mounts with absolute paths, the user's folder in place of `~`. */
