@@ -159,6 +159,7 @@ impl FileReader {
             }
             Disk::Inside => Err(FileState::Unreachable),
             Disk::Escapes => unreadable("is behind a symbolic link that leaves its mount"),
+            Disk::Endless => unreadable("is behind a symbolic link that can't be followed"),
             Disk::Own => unreadable("belongs to the store itself"),
         }
     }

@@ -51,6 +51,8 @@ pub enum Disk {
     Inside,
     /// Nowhere: a link leads out of the mount, so following it could read a file of the host.
     Escapes,
+    /// Nowhere: the links on the way lead to each other and never end.
+    Endless,
     /// It is one of the store's own files. Reading it through this library would change it, in an endless loop.
     Own,
 }
@@ -238,7 +240,7 @@ impl Paths {
                 }
             }
         }
-        (lexical, Disk::Escapes)
+        (lexical, Disk::Endless)
     }
 }
 

@@ -141,6 +141,24 @@ async fn link_out_of_its_mount_is_never_followed(#[case] target: &[u8], #[case] 
     assert!(!holds_a_secret(&bench).await);
 }
 
+#[rstest]
+#[case::to_itself(&[("link", "link")])]
+#[case::to_each_other(&[("link", "sub/back"), ("sub/back", "../link")])]
+#[tokio::test(flavor = "multi_thread")]
+async fn links_without_an_end_are_told_as_such(
+    #[case] links: &[(&str, &str)],
+    #[values(true, false)] has_mount: bool,
+) {
+    let (bench, boxed) = setting().await;
+    for (link, target) in links {
+        symlink(target, bench.root().join("box").join(link)).unwrap();
+    }
+    let shared = bench.open("shared").await;
+    let (engine, path) = if has_mount { (&boxed, "link") } else { (&shared, "box/link") };
+    let message = refused(&bench, engine, ErrorCode::Io, engine.index_file(path, None, None)).await;
+    assert!(message.contains("is behind a symbolic link that can't be followed"), "{message}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tracked_directory_replaced_by_a_link_leads_nowhere() {
     let (bench, _) = setting().await;
