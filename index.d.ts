@@ -777,7 +777,7 @@ export interface SearchHit {
   txId: number
   /** True if that is the object's latest version. */
   isLatest: boolean
-  /** The first line that matches, counted from 1. */
+  /** The first line that matches, counted from 1; 0 where the text is damaged, as `snippet` says then. */
   line: number
   /** The text of that line, shortened around the match. */
   snippet: string
@@ -946,7 +946,7 @@ export interface StoreHit {
   txId: number
   /** True if that is the object's latest version. */
   isLatest: boolean
-  /** The first line that matches, counted from 1. */
+  /** The first line that matches, counted from 1; 0 where the text is damaged, as `snippet` says then. */
   line: number
   /** The text of that line, shortened around the match. */
   snippet: string

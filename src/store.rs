@@ -76,8 +76,7 @@ impl Store {
             let sessions = sessions::of_objects(store, &ids).await?;
             let mut found = Vec::with_capacity(hits.len());
             for one in hits {
-                let version = store.version(&one.hit.id, one.hit.tx_id).await?;
-                let time = version.map(|version| version.valid_time.to_string());
+                let time = one.time.map(|time| time.to_string());
                 let session = sessions.get(&one.hit.id).map(AsRef::as_ref);
                 found.push(js::StoreHit { time, ..hit(one, session)? });
             }
@@ -243,7 +242,7 @@ fn mark((tx, time): (TxId, Timestamp)) -> js::TransactionMark {
 }
 
 fn hit(found: FoundInStore, session: Option<&SessionSummary>) -> Outcome<js::StoreHit> {
-    let FoundInStore { hit, outline, is_orphaned } = found;
+    let FoundInStore { hit, outline, is_orphaned, .. } = found;
     let field = |name: &str| outline.as_ref()?.payload.get(name);
     Ok(js::StoreHit {
         id: hit.id.to_string(),

@@ -194,7 +194,7 @@ function hitLines(hit: FoundHit, paint: Paint): string {
     hit.folder ?? '',
   ]
   const origin = from.filter((part) => part !== '').join('  ')
-  return `${place}\n    ${paint.dim(origin)}\n    ${paint.dim(`${hit.line}:`)} ${plain(hit.snippet.trim())}`
+  return `${place}\n    ${paint.dim(origin)}\n    ${hit.line === 0 ? '' : paint.dim(`${hit.line}: `)}${plain(hit.snippet.trim())}`
 }
 
 /**

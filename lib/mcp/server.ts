@@ -106,13 +106,27 @@ async function summary(store: Store, session: string): Promise<string> {
 
 async function search({ limited, store, sessions }: Shown, query: string, limit: number): Promise<string> {
   const found: string[] = []
+  let damaged = 0
   for (const sessionId of sessions) {
     for (const hit of await store.search(query, { limit: HITS.most, sessionId })) {
-      const document = (await store.get(hit.id))?.document
-      if (document !== undefined && limited.shows(document)) found.push(`session=${oneLine(sessionId)} ${lineOf(asSeen(limited, hit, document))}`)
+      const document = await documentOf(store, hit.id)
+      if (document === null) damaged += 1
+      if (document != null && limited.shows(document)) found.push(`session=${oneLine(sessionId)} ${lineOf(asSeen(limited, hit, document))}`)
     }
   }
-  return lines(found.slice(0, limit), 'no match')
+  // Nothing says whether what can't be read may be shown.
+  const told = damaged === 0 ? [] : [`${damaged === 1 ? 'One text that may have these words is' : `${damaged} texts that may have these words are`} damaged`]
+  return lines([...found.slice(0, limit), ...told], 'no match')
+}
+
+/** The latest version of an object; null where it is damaged. */
+async function documentOf(store: Store, id: string): Promise<ObjectDocument | null | undefined> {
+  try {
+    return (await store.get(id))?.document
+  } catch (error) {
+    if ((error as { code?: string }).code === 'STORE_CORRUPT') return null
+    throw error
+  }
 }
 
 /** A hit with the path by which the client knows its file. */

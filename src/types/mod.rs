@@ -287,7 +287,7 @@ pub struct SearchHit {
     pub tx_id: i64,
     /// True if that is the object's latest version.
     pub is_latest: bool,
-    /// The first line that matches, counted from 1.
+    /// The first line that matches, counted from 1; 0 where the text is damaged, as `snippet` says then.
     pub line: u32,
     /// The text of that line, shortened around the match.
     pub snippet: String,

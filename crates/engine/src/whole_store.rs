@@ -5,7 +5,8 @@ use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
 use context_model::path;
 use context_model::source::Source;
-use context_store::{Filter, Hit, Outline, Search, Store, transfer};
+use context_model::time::Timestamp;
+use context_store::{Filter, Hit, Outline, Search, Store, StoreError, transfer};
 
 use crate::query::Wanted;
 use crate::session::client::machine_namespace;
@@ -68,6 +69,8 @@ pub struct FoundInStore {
     pub hit: Hit,
     /// The latest version of its object, without the content; `None` if it was erased since.
     pub outline: Option<Outline>,
+    /// When the version of the hit holds from; `None` if it was erased since, or is damaged.
+    pub time: Option<Timestamp>,
     /// True for a file that is not on this machine's disks. False where the machine has no ID and the store keeps none.
     pub is_orphaned: bool,
 }
@@ -96,11 +99,18 @@ pub async fn search_store(
         (Some(own), Some(Source::Filesystem(source))) => !own.has(source),
         _ => false,
     };
-    let found = hits.into_iter().zip(outlines).map(|(hit, outline)| {
+    let mut found = Vec::with_capacity(hits.len());
+    for (hit, outline) in hits.into_iter().zip(outlines) {
+        let time = match store.version(&hit.id, hit.tx_id).await {
+            Ok(version) => version.map(|version| version.valid_time),
+            // The hit says so.
+            Err(StoreError::Corrupt(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
         let is_orphaned = outline.as_ref().is_some_and(is_orphaned);
-        FoundInStore { hit, outline, is_orphaned }
-    });
-    Ok(found.collect())
+        found.push(FoundInStore { hit, outline, time, is_orphaned });
+    }
+    Ok(found)
 }
 
 /// The objects of a session: its infrastructure and what it has encountered.

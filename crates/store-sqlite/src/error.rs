@@ -16,6 +16,10 @@ const HELD: &str = "another process has held the store's lock for too long; end 
 /// A statement was ended by its connection's limit.
 const INTERRUPTED: &str = "the read was interrupted; repeat it";
 
+/// The beginnings of SQLite's sentences about a file that lacks what its version says it has: its tables are made when it is, and
+/// no statement of this crate removes one.
+const LACKS: [&str; 3] = ["no such table: ", "no such column: ", "vtable constructor failed: "];
+
 /// Another connection holds a lock. The last code means that SQLite gave up a race for the log's index after some
 /// seconds, without asking its busy handler.
 const HELD_CODES: [ErrorCode; 3] =
@@ -56,6 +60,14 @@ impl From<Trouble> for StoreError {
 }
 
 impl Trouble {
+    /// True if what was read is damaged.
+    pub(super) fn is_damage(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt),
+            Self::Store(error) => matches!(error, StoreError::Corrupt(_)),
+        }
+    }
+
     /// The error in the store's words.
     pub(crate) fn into_store(self) -> StoreError {
         match self {
@@ -101,6 +113,9 @@ fn in_the_stores_words(error: rusqlite::Error) -> StoreError {
         }
         ErrorCode::OperationInterrupted => StoreError::Unavailable(INTERRUPTED.into()),
         ErrorCode::TooBig => StoreError::Invalid("a document of this size can't be stored".into()),
+        _ if LACKS.iter().any(|what| text.starts_with(what)) => {
+            StoreError::Corrupt(format!("a part of its file is missing ({text})"))
+        }
         _ => StoreError::Unavailable(text),
     }
 }

@@ -67,7 +67,7 @@ struct Hitting {
 /// Searches. `behind` says why the index may lack something.
 ///
 /// # Errors
-/// `STORE_UNAVAILABLE` at the time limit; `behind` if the index lacks too much; `STORE_CORRUPT`.
+/// `STORE_UNAVAILABLE` at the time limit; `behind` if the index lacks too much; `STORE_CORRUPT` if the index is damaged.
 pub(super) fn search(
     connection: &Connection,
     query: &Search,
@@ -94,16 +94,22 @@ pub(super) fn search(
     let mut hits = Vec::with_capacity(found.len());
     for found in found {
         limit.check()?;
-        let (line, snippet) = place(&moment, found.content, &wanted)?;
-        hits.push(Hit {
-            id: ObjectId::new(found.object),
-            tx_id: TxId(found.tx_id.unsigned_abs()),
-            line,
-            snippet,
-            score: 0.0 - found.rank,
+        let (id, tx_id) = (ObjectId::new(found.object), TxId(found.tx_id.unsigned_abs()));
+        let score = 0.0 - found.rank;
+        hits.push(match readable(place(&moment, found.content, &wanted))? {
+            Some((line, snippet)) => Hit { id, tx_id, line, snippet, score },
+            None => Hit::damaged(id, tx_id, score),
         });
     }
     Ok(hits)
+}
+
+/// The result of a read; `None` if it is damaged.
+fn readable<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Err(trouble) if trouble.is_damage() => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 /// Number of indexed texts that have a word, counted up to [`MOST_COUNTED`]; unknown if none has it.
@@ -162,19 +168,24 @@ fn hitting(
     // Reading a text takes longer than asking whose it is.
     let mut found = Vec::new();
     let memory = Memory::new()?;
+    let mut having: HashSet<i64> = HashSet::new();
     for content in std::iter::once(root).chain(others) {
         let whose = occurrences(connection, content, rank, wanted)?;
-        if !whose.is_empty()
-            && let StoredText::Text(text) = form::text_of(connection, content)?
-        {
-            memory.add(content, &text)?;
-            found.extend(whose);
+        if whose.is_empty() {
+            continue;
         }
+        match readable(form::text_of(connection, content))? {
+            Some(StoredText::Text(text)) => memory.add(content, &text)?,
+            // One of these texts has the words, and this may be it.
+            None => drop(having.insert(content)),
+            Some(StoredText::Erased) => continue,
+        }
+        found.extend(whose);
     }
     if found.is_empty() {
         return Ok(found);
     }
-    let having: HashSet<i64> = memory.ranks(wanted)?.into_iter().map(|(content, _)| content).collect();
+    having.extend(memory.ranks(wanted)?.into_iter().map(|(content, _)| content));
     found.retain(|hitting| having.contains(&hitting.content));
     Ok(found)
 }
@@ -217,19 +228,25 @@ fn add_rest(
         return Ok(());
     }
     let (memory, mut bytes) = (Memory::new()?, 0);
+    let mut damaged = Vec::new();
     for content in rest.keys() {
         limit.check()?;
-        if let StoredText::Text(text) = form::text_of(connection, *content)? {
-            bytes += text.len();
-            if bytes > behind.most {
-                return Err(behind.reason.clone().into());
+        match readable(form::text_of(connection, *content))? {
+            Some(StoredText::Text(text)) => {
+                bytes += text.len();
+                if bytes > behind.most {
+                    return Err(behind.reason.clone().into());
+                }
+                memory.add(*content, &text)?;
             }
-            memory.add(*content, &text)?;
+            // After all that are known to have the words.
+            None => damaged.push((*content, 0.0)),
+            Some(StoredText::Erased) => {}
         }
     }
     let mut best: HashMap<(i64, String), Hitting> =
         found.drain(..).map(|found| ((found.content, found.object.clone()), found)).collect();
-    for (content, rank) in memory.ranks(wanted)? {
+    for (content, rank) in memory.ranks(wanted)?.into_iter().chain(damaged) {
         for (object, tx_id, seq) in rest.get(&content).into_iter().flatten() {
             let newer = Hitting { content, object: object.clone(), tx_id: *tx_id, seq: *seq, rank };
             best.insert((content, object.clone()), newer);

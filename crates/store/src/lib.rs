@@ -39,7 +39,7 @@ pub mod transfer;
 pub use error::StoreError;
 pub use owner::Erased;
 pub use owner::{Erase, ErasedCount, OwnedStore};
-pub use query::{Filter, Hit, Search};
+pub use query::{DAMAGED_TEXT, Filter, Hit, Search};
 pub use read_only::ReadOnly;
 pub use transaction::{Receipt, Transaction, Write};
 
@@ -209,11 +209,12 @@ pub trait Store: Send + Sync {
 
     /// Full-text search over the contents of all versions, best match first. One object may be hit several
     /// times, once for each of its contents. SQLite ranks by words that few texts have, and lists the newest texts first if
-    /// there are none.
+    /// there are none. A text that may be a hit and does not match its hash ends no search: it is a hit that says so
+    /// ([`Hit::damaged`]).
     ///
     /// # Errors
-    /// `STORE_UNAVAILABLE`, `STORE_FULL` where the index can't be completed, `STORE_CORRUPT` if a text that may be a hit does not
-    /// match its hash, `CLOSED`. Any text is a valid query.
+    /// `STORE_UNAVAILABLE`, `STORE_FULL` where the index can't be completed, `STORE_CORRUPT` if the index is damaged, `CLOSED`. Any
+    /// text is a valid query.
     async fn search(&self, query: &Search) -> Result<Vec<Hit>>;
 
     /// A named value that belongs to the client's local storage and not to the shared history (for instance a random

@@ -47,10 +47,21 @@ pub struct Hit {
     pub id: ObjectId,
     /// The newest version with this content.
     pub tx_id: TxId,
-    /// The first line that matches, counted from 1.
+    /// The first line that matches, counted from 1; 0 where the text is damaged.
     pub line: usize,
-    /// The text of that line, shortened around the match.
+    /// The text of that line, shortened around the match; of a damaged text [`DAMAGED_TEXT`].
     pub snippet: String,
     /// Higher is better; comparable within one answer only.
     pub score: f64,
+}
+
+/// The words in place of a line that can't be read.
+pub const DAMAGED_TEXT: &str = "(the text is damaged and can't be read; it may have these words)";
+
+impl Hit {
+    /// A version whose text does not match its hash, so that nothing says whether it has the words.
+    #[must_use]
+    pub fn damaged(id: ObjectId, tx_id: TxId, score: f64) -> Self {
+        Self { id, tx_id, line: 0, snippet: DAMAGED_TEXT.into(), score }
+    }
 }

@@ -97,7 +97,7 @@ export async function searchIn(conversation: Conversation, query: string): Promi
   if (hits.length === 0) return '<p class="dim">No output or file of this session has these words.</p>'
   const rows = hits.map(({ id, path, tool, line, snippet }) => {
     const name = path ?? `${tool ?? 'output'} ${headerLine(shortName(id))}`
-    return `<li><button type="button" class="open" data-act="open" data-id="${escape(id)}">${escape(name)}</button> <span class="dim">line ${line}:</span> ${escape(snippet.trim())}</li>`
+    return `<li><button type="button" class="open" data-act="open" data-id="${escape(id)}">${escape(name)}</button> ${line === 0 ? '' : `<span class="dim">line ${line}:</span> `}${escape(snippet.trim())}</li>`
   })
   return `<ul>${rows.join('')}</ul>`
 }

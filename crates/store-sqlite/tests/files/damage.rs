@@ -241,3 +241,72 @@ async fn a_copy_holds_everything_and_is_private() {
     read_damaged(&copy, &truth, true, &mut tally).await;
     assert_eq!((tally.readable, tally.named), (truth.len(), 0));
 }
+
+/// Damages texts in the file itself, as far as their rows are not protected.
+fn damage(path: &Path, texts: &[&str]) {
+    let other = rusqlite::Connection::open(path).unwrap();
+    let names: Vec<String> = other
+        .prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .collect::<rusqlite::Result<_>>()
+        .unwrap();
+    for name in names {
+        other.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
+    }
+    for text in texts {
+        let hash = Digest::of(text.as_bytes());
+        let statement = "UPDATE contents SET text = 'nothing of the kind' WHERE sha256 = ?";
+        assert_eq!(other.execute(statement, [hash.as_bytes().as_slice()]).unwrap(), 1);
+    }
+}
+
+#[rstest]
+#[case::short("")]
+#[case::stored_as_changes(&"a line of a file\n".repeat(400))]
+#[tokio::test]
+async fn one_damaged_text_ends_no_search(#[case] more: &str) {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let store = open(&path);
+    let texts = ["one", "two", "three"].map(|n| format!("{more}a heron of {n}\n"));
+    for (n, text) in texts.iter().enumerate() {
+        write(&*store, vec![Write::put(file(&format!("/{n}"), text))]).await;
+    }
+    let query = |text: &str| Search { text: text.into(), limit: 9, object_type: None, within: None };
+    assert_eq!(store.search(&query("heron")).await.unwrap().len(), 3);
+    store.close().await.unwrap();
+    damage(&path, &[&texts[2]]);
+
+    let store = open(&path);
+    let [whole, other, damaged] = [0, 1, 2].map(|n| file(&format!("/{n}"), "").id().clone());
+    let found = store.search(&query("heron")).await.unwrap();
+    let line = |id: &ObjectId| found.iter().find(|hit| hit.id == *id).map(|hit| (hit.line, &*hit.snippet));
+    let at = more.lines().count() + 1;
+    assert_eq!(line(&whole), Some((at, "a heron of one")));
+    assert_eq!(line(&other), Some((at, "a heron of two")));
+    assert_eq!(line(&damaged), Some((0, DAMAGED_TEXT)));
+    assert!(store.outlines(&[damaged]).await.unwrap()[0].is_some());
+    store.close().await.unwrap();
+}
+
+#[rstest]
+#[case::versions("versions")]
+#[case::contents("contents")]
+#[tokio::test]
+async fn store_without_one_of_its_tables_is_damaged(#[case] table: &str) {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    sample(&path).await;
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch(&format!("PRAGMA foreign_keys = OFF; DROP TABLE {table}")).unwrap();
+    drop(other);
+    let read = async {
+        let store = SqliteStore::open(&path, Durability::Power)?;
+        store.get(&ids()[0], AsOf::default()).await
+    };
+    let error = read.await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreCorrupt, "{error}");
+    assert!(error.to_string().contains(table), "{error}");
+}

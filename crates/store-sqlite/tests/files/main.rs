@@ -13,12 +13,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use context_model::error::ErrorCode;
+use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_model::patch::Patch;
 use context_model::time::{Timestamp, TxId};
 use context_store::conformance::given::{self, file, write};
-use context_store::{AsOf, KnownAt, Receipt, Search, Store, Transaction, Version, Write};
+use context_store::{AsOf, DAMAGED_TEXT, KnownAt, Receipt, Search, Store, Transaction, Version, Write};
 use context_store_sqlite::{Durability, SqliteStore};
 use rstest::rstest;
 use serde_json::json;
