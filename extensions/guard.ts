@@ -1,7 +1,14 @@
 /** Keeps our failures away from Pi: handlers that fail open, and promises with a time limit. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 
-/** The time limit of a handler, in milliseconds; after that, Pi continues without it. */
+/**
+ * The time limit of a handler, in milliseconds; after that, Pi continues without it.
+ *
+ * It is that of the store itself, which waits as long for a lock of another process. With less, something would be lost: only the answer
+ * of its handler gives a result its header, without which the model has no name for that output; and a plan that comes after its request
+ * was sent would change what the reasoning of the running turn is bound to. To wait less only before a model call gains nothing, because
+ * the handlers of the results and of the turn's end before it wait for the same lock.
+ */
 export const HANDLER_LIMIT_MS = 30_000
 
 /** The time after which the user is told that the store is waited for, in milliseconds. */
