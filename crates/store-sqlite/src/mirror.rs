@@ -33,9 +33,16 @@ impl SqliteStore {
     }
 
     /// As [`Store::transact`](context_store::Store::transact), but a write without a valid time replaces the latest version
-    /// even if that is dated ahead of this machine's clock: it is dated a millisecond later.
-    pub async fn transact_after_latest(&self, transaction: Transaction) -> Result<Receipt> {
-        self.write(Prepared { is_after_latest: true, ..Prepared::new(transaction)? }).await
+    /// even if that is dated ahead of this machine's clock: it is dated a millisecond later. `marks`: those of whole documents that
+    /// come from an export.
+    pub async fn transact_after_latest(
+        &self,
+        transaction: Transaction,
+        marks: &[Option<Erased>],
+    ) -> Result<Receipt> {
+        let mut prepared = Prepared { is_after_latest: true, ..Prepared::new(transaction)? };
+        prepared.mark(marks)?;
+        self.write(prepared).await
     }
 
     /// Those of the transactions after this one, up to the other one, that brought in versions of another database.

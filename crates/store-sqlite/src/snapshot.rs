@@ -15,8 +15,8 @@ use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
 use context_store::sessions::Limits;
 use context_store::{
-    AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
-    Version,
+    AsOf, Damage, Entry, Erased, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError,
+    Transaction, Version,
 };
 
 use super::negative_cache::NegativeCache;
@@ -72,6 +72,10 @@ impl Store for SqliteSnapshot {
     async fn transact(&self, _: Transaction) -> Result<Receipt> {
         self.reads()?;
         Err(StoreError::read_only())
+    }
+
+    async fn transact_marked(&self, transaction: Transaction, _: Vec<Option<Erased>>) -> Result<Receipt> {
+        self.transact(transaction).await
     }
 
     async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {

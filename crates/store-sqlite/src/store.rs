@@ -34,6 +34,12 @@ impl Store for SqliteStore {
         self.write(Prepared::new(transaction)?).await
     }
 
+    async fn transact_marked(&self, transaction: Transaction, marks: Vec<Option<Erased>>) -> Result<Receipt> {
+        let mut prepared = Prepared::new(transaction)?;
+        prepared.mark(&marks)?;
+        self.write(prepared).await
+    }
+
     async fn transact_deferred(&self, transaction: Transaction) -> Result<Receipt> {
         let Some(settled) = &self.core.settled else { return self.transact(transaction).await };
         let receipt = self.write(Prepared { is_deferred: true, ..Prepared::new(transaction)? }).await?;

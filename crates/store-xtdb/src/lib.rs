@@ -29,8 +29,8 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 
 use context_store::{
-    AsOf, Damage, Filter, Hit, Outline, ReadOnly, Receipt, Result, Search, Store, StoreError, Transaction,
-    Version,
+    AsOf, Damage, Erased, Filter, Hit, Outline, ReadOnly, Receipt, Result, Search, Store, StoreError,
+    Transaction, Version, Write,
 };
 
 mod areas;
@@ -67,6 +67,8 @@ pub use queue::{QueueOptions, QueueState, QueuedStore};
 
 use http::{Format, NodeRequest, Nodes};
 use inner::XtdbClient;
+use mark::Marks;
+use write::Coming;
 use writer::NodeWriter;
 
 /// The way to reach a database. Its text for developers has no user name and no password.
@@ -171,7 +173,18 @@ impl Store for XtdbStore {
     async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
         let inner = self.open()?;
         let mut writer = self.writer.lock().await;
-        inner.transact(&mut writer, transaction, None).await
+        inner.transact(&mut writer, transaction, Coming::Now(&Marks::new())).await
+    }
+
+    async fn transact_marked(&self, transaction: Transaction, marks: Vec<Option<Erased>>) -> Result<Receipt> {
+        let inner = self.open()?;
+        let mut writer = self.writer.lock().await;
+        let marked = transaction.writes.iter().zip(marks).filter_map(|(write, mark)| match write {
+            Write::Put { document, valid_time: Some(time) } => Some(((document.id().clone(), *time), mark?)),
+            _ => None,
+        });
+        let marks: Marks = marked.collect();
+        inner.transact(&mut writer, transaction, Coming::Now(&marks)).await
     }
 
     async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {

@@ -131,10 +131,9 @@ pub(super) fn plan(
     writes: &[Write],
     bases: &HashMap<ObjectId, BeforeWrite>,
     expected: &[(ObjectId, Option<TxId>)],
-    is_fenced: bool,
-    (erasures, marks): (&Erasures, Option<&Marks>),
+    (is_fenced, is_late): (bool, bool),
+    (erasures, marks): (&Erasures, &Marks),
 ) -> Result<WritePlan> {
-    let is_late = marks.is_some();
     let none = BeforeWrite::new(None, false);
     let mut plan = WritePlan::default();
     let mut part = PartialWrite::default();
@@ -204,9 +203,9 @@ impl Draft {
     }
 
     /// Notes in the form that the owner erased something.
-    fn take_mark(&mut self, marks: Option<&Marks>) {
+    fn take_mark(&mut self, marks: &Marks) {
         let key = self.valid_time.map(|time| (self.document.id().clone(), time));
-        let known = key.and_then(|key| marks?.get(&key));
+        let known = key.and_then(|key| marks.get(&key));
         if let Some(erased) = known {
             let hash = self.mark.take().and_then(|mark| mark.hash);
             self.mark = Some(Mark { erased: erased.clone(), hash });

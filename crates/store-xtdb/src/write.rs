@@ -37,6 +37,15 @@ pub(crate) struct Late {
     pub absent: HashSet<ObjectId>,
 }
 
+/// How a transaction comes to the database.
+#[derive(Clone, Copy)]
+pub(crate) enum Coming<'a> {
+    /// From its writer, with the marks of versions that come from an export.
+    Now(&'a Marks),
+    /// From a journal.
+    Late(&'a Late),
+}
+
 /// The outcome of a submission.
 pub(super) enum Submitted {
     Committed(Tx),
@@ -51,8 +60,12 @@ impl XtdbClient {
         self: &Arc<Self>,
         writer: &mut NodeWriter,
         transaction: Transaction,
-        late: Option<&Late>,
+        coming: Coming<'_>,
     ) -> Result<Receipt> {
+        let (late, marks) = match coming {
+            Coming::Now(marks) => (None, marks),
+            Coming::Late(late) => (Some(late), &late.marks),
+        };
         let note = late.map(|late| &late.note);
         let Transaction { writes, expected } = transaction;
         for write in &writes {
@@ -87,8 +100,7 @@ impl XtdbClient {
             let places = bases.iter().map(|(id, base)| (id.clone(), base.place())).collect();
             let is_fenced = refused.as_ref() != Some(&places);
             let erasures = self.erasures().await?;
-            let marks = late.map(|late| &late.marks);
-            let plan = plan(rest, &bases, expected, is_fenced, (&erasures, marks))?;
+            let plan = plan(rest, &bases, expected, (is_fenced, late.is_some()), (&erasures, marks))?;
             if plan.took_equal && !is_fresh {
                 self.cache(|cache| bases.keys().for_each(|id| cache.forget(id)));
                 is_fresh = true;

@@ -9,7 +9,8 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 
 use crate::{
-    AsOf, Damage, Entry, Filter, Hit, Outline, ReadOnly, Receipt, Result, Search, Store, Transaction, Version,
+    AsOf, Damage, Entry, Erased, Filter, Hit, Outline, ReadOnly, Receipt, Result, Search, Store, Transaction,
+    Version,
 };
 
 /// A call of a store, by the method of [`Store`]; all that read objects or their names are one.
@@ -49,6 +50,15 @@ macro_rules! forward {
             async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
                 self.before(StoreCall::Transact).await?;
                 self.after(self.inner().transact(transaction).await?)
+            }
+
+            async fn transact_marked(
+                &self,
+                transaction: Transaction,
+                marks: Vec<Option<Erased>>,
+            ) -> Result<Receipt> {
+                self.before(StoreCall::Transact).await?;
+                self.after(self.inner().transact_marked(transaction, marks).await?)
             }
 
             async fn transact_deferred(&self, transaction: Transaction) -> Result<Receipt> {

@@ -88,6 +88,7 @@ pub const CHECKS: &[Check] = checks![
     owning::an_erased_text_is_not_stored_again,
     owning::short_messages_and_arguments_stay_forgotten,
     owning::words_of_others_are_not_forgotten_with_a_session,
+    forgetting::an_imported_version_keeps_its_mark,
     forgetting::a_text_of_any_length_stays_forgotten_in_any_place,
     forgetting::a_text_stays_forgotten_inside_of_new_ones,
     owning::a_session_is_erased_with_the_objects_only_it_has_seen,

@@ -60,6 +60,13 @@ pub trait Store: Send + Sync {
     /// latest version on; `STORE_FULL`, `STORE_UNAVAILABLE`, `CLOSED`.
     async fn transact(&self, transaction: Transaction) -> Result<Receipt>;
 
+    /// As [`Store::transact`], for versions of another store, with the mark of each whole document that its owner has erased there.
+    /// A store that takes no writes refuses them.
+    ///
+    /// # Errors
+    /// As [`Store::transact`].
+    async fn transact_marked(&self, transaction: Transaction, marks: Vec<Option<Erased>>) -> Result<Receipt>;
+
     /// As [`Store::transact`], but acknowledged as soon as it survives the end of the process, if the store can do
     /// that earlier. Surviving a power loss is left to the next [`Store::settle`].
     ///

@@ -10,8 +10,8 @@ use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
 
 use crate::{
-    AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
-    Version,
+    AsOf, Damage, Entry, Erased, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError,
+    Transaction, Version,
 };
 
 /// A view of an open store of which reading changes nothing.
@@ -42,6 +42,10 @@ macro_rules! forward {
         #[async_trait]
         impl Store for ReadOnly {
             async fn transact(&self, _: Transaction) -> Result<Receipt> {
+                self.refused()
+            }
+
+            async fn transact_marked(&self, _: Transaction, _: Vec<Option<Erased>>) -> Result<Receipt> {
                 self.refused()
             }
 

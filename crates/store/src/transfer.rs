@@ -19,7 +19,7 @@ mod rules;
 
 use std::io::{BufRead, Cursor, Seek, SeekFrom, Write};
 
-use batch::{ImportBatch, repeated};
+use batch::{ImportBatch, ImportWrite, repeated};
 use context_model::error::ErrorCode;
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
@@ -151,12 +151,12 @@ pub async fn import(file: &mut (impl BufRead + Seek + Send), store: &dyn Store) 
     let (mut batch, mut run) = (ImportBatch::default(), Vec::new());
     while let Some((version, bytes)) = reading.next()? {
         let object = Object::at(&mut object, store, &version).await?;
-        let id = object.id.clone();
+        let (id, mark) = (object.id.clone(), version.erased.clone());
         let Some(write) = object.missing(version)? else { continue };
         if !repeated(&run, &write) {
             summary.written += batch.take(&mut run, store).await?;
         }
-        run.push((id, write, bytes));
+        run.push(ImportWrite { id, write, mark, bytes });
     }
     summary.written += batch.take(&mut run, store).await?;
     summary.written += batch.flush(store).await?;
@@ -174,6 +174,13 @@ struct ResumeMark {
 impl ResumeMark {
     fn new(document: &Document, valid_time: Timestamp) -> Self {
         Self { content_hash: document.content_hash(), source_hash: document.source_hash(), valid_time }
+    }
+
+    /// True if another mark is that of this version. The bytes of a file that `other` has erased keep their hash.
+    fn is_of_same(&self, other: &Self, is_erased: bool) -> bool {
+        let is_like = is_erased && self.source_hash.is_some();
+        *self == *other
+            || (is_like && (self.source_hash, self.valid_time) == (other.source_hash, other.valid_time))
     }
 }
 
@@ -216,15 +223,17 @@ impl Object {
     /// The write that brings this version into the store; `None` if the store has it.
     fn missing(&mut self, version: Exported) -> Result<Option<StoreWrite>> {
         let valid_time = version.valid_time;
+        let is_erased = version.erased.is_some();
         if let Some(marks) = &self.merged {
             let mark = self.mine.push(version.change.clone(), valid_time)?.mark(valid_time)?;
-            return Ok((!marks.contains(&mark)).then(|| self.write(version.change, valid_time)));
+            let is_stored = marks.iter().any(|stored| stored.is_of_same(&mark, is_erased));
+            return Ok((!is_stored).then(|| self.write(version.change, valid_time)));
         }
         let Some(stored) = self.stored.get(self.common) else {
             return Ok(Some(self.write(version.change, valid_time)));
         };
-        if stored.erased.is_some() && stored.valid_time == valid_time {
-            // Text that this store's owner has erased is never restored.
+        if (stored.erased.is_some() || is_erased) && stored.valid_time == valid_time {
+            // Text that this store's owner has erased is never restored, and what another one has erased stays here.
             self.mine.push(version.change, valid_time)?;
             self.theirs.push(stored.change.clone(), stored.valid_time)?;
             self.common += 1;
@@ -258,7 +267,8 @@ impl Object {
             .iter()
             .map(|entry| latest.push(entry.change.clone(), entry.valid_time)?.mark(entry.valid_time));
         let marks = self.merged.insert(marks.collect::<Result<_>>()?);
-        Ok((!marks.contains(&mark)).then(|| self.write(version.change, valid_time)))
+        let is_stored = marks.iter().any(|stored| stored.is_of_same(&mark, is_erased));
+        Ok((!is_stored).then(|| self.write(version.change, valid_time)))
     }
 
     fn write(&self, change: Change, valid_time: Timestamp) -> StoreWrite {

@@ -40,8 +40,8 @@ use super::plan::{area_of, id_of};
 use super::wire::check;
 use context_store::clock::Clock;
 use context_store::{
-    AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
-    Version, Write,
+    AsOf, Damage, Entry, Erased, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError,
+    Transaction, Version, Write,
 };
 use context_store_sqlite::SqliteStore;
 
@@ -214,6 +214,10 @@ impl QueuedStore {
 #[async_trait]
 impl Store for QueuedStore {
     async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
+        self.transact_marked(transaction, Vec::new()).await
+    }
+
+    async fn transact_marked(&self, transaction: Transaction, marks: Vec<Option<Erased>>) -> Result<Receipt> {
         self.shared.check_open()?;
         for write in &transaction.writes {
             if let Write::Put { document, .. } = write {
@@ -224,7 +228,7 @@ impl Store for QueuedStore {
         let areas: Vec<Area> = transaction.writes.iter().filter_map(area_of).collect();
         // XTDB keeps two versions of an object in one transaction only if their valid times differ, and a machine with a
         // slow clock must be able to replace the version of a faster one.
-        let receipt = self.shared.journal.transact_after_latest(transaction).await?;
+        let receipt = self.shared.journal.transact_after_latest(transaction, &marks).await?;
         let mut status = self.shared.status();
         // The next turn fetches others' writes there.
         for area in areas {

@@ -17,7 +17,7 @@ use crate::form::growth;
 use crate::parallel::in_parallel;
 use crate::resolve::Past;
 use crate::wire::document_length;
-use crate::write::Late;
+use crate::write::{Coming, Late};
 use context_store::{Result, StoreError, Transaction, Version, Write};
 
 impl XtdbStore {
@@ -151,7 +151,7 @@ impl XtdbStore {
     pub(super) async fn forward(&self, writes: Vec<Write>, late: &Late) -> Result<Option<(u64, TxId)>> {
         let mut writer = self.writer.lock().await;
         let transaction = Transaction { writes, expected: Vec::new() };
-        let receipt = self.open()?.transact(&mut writer, transaction, Some(late)).await?;
+        let receipt = self.open()?.transact(&mut writer, transaction, Coming::Late(late)).await?;
         let is_written = receipt.written.contains(&true);
         Ok(writer.number().filter(|_| is_written).map(|number| (number, receipt.tx_id)))
     }

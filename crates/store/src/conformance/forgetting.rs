@@ -1,6 +1,7 @@
 //! Forgotten text stays forgotten, whatever its length and wherever it is said again.
 
 use std::collections::BTreeSet;
+use std::io::Cursor;
 use std::sync::Arc;
 
 use context_model::id::{ObjectId, SessionId};
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::given::{file_in, prompt, put, session, toolcall, unique, write};
 use super::owning::is_intact;
+use crate::memory::MemoryStore;
 use crate::{AsOf, Erase, OwnedStore, Store, Write, transfer};
 
 /// Places where a text may occur.
@@ -168,4 +170,48 @@ pub(super) async fn a_text_stays_forgotten_inside_of_new_ones(owned: Arc<dyn Own
         damages.iter().all(|damage| !damage.id.as_ref().is_some_and(|id| ids.contains(id))),
         "{damages:?}"
     );
+}
+
+/// The mark of an erased version comes along with an export, so that its store can export it again.
+pub(super) async fn an_imported_version_keeps_its_mark(store: Arc<dyn OwnedStore>) {
+    let first = MemoryStore::new();
+    let (secret, session, path) = (unique("secret"), session(), unique("/imported"));
+    let text = format!("a {secret}");
+    let (one, two) = (file_in("f", &path, Some("before")), file_in("f", &path, Some(&text)));
+    let chat = ObjectId::chat(&session);
+    for document in [one.clone(), two, Document::chat(&session)] {
+        put(&*first, document).await;
+    }
+    for said in ["hello", &text, "bye"] {
+        let mut patch = Patch::new();
+        patch.append(&["turns"], turn("user", &[said.to_owned()]));
+        write(&*first, vec![Write::patch(chat.clone(), patch)]).await;
+    }
+    let ids = [one.id().clone(), chat.clone()];
+    let mut before = Vec::new();
+    transfer::export(&*first, &ids, &mut before).await.unwrap();
+    first.erase(vec![Erase::Text(secret.clone())], "told so").await.unwrap();
+    let marks = async |store: &dyn Store| {
+        let mut found = Vec::new();
+        for id in &ids {
+            let history = store.history(id).await.unwrap();
+            found.push(history.into_iter().map(|version| version.erased).collect::<Vec<_>>());
+        }
+        found
+    };
+    let wanted = marks(&*first).await;
+    assert_eq!(wanted[0].iter().map(Option::is_some).collect::<Vec<_>>(), [false, true]);
+    let mut export = Vec::new();
+    transfer::export(&*first, &ids, &mut export).await.unwrap();
+    transfer::import(&mut Cursor::new(&export), &*store).await.unwrap();
+    assert_eq!(marks(&*store).await, wanted);
+    let mut again = Vec::new();
+    transfer::export(&*store, &ids, &mut again).await.unwrap();
+    let third = MemoryStore::new();
+    transfer::import(&mut Cursor::new(again), &*third).await.unwrap();
+    assert_eq!(marks(&*third).await, wanted);
+    // A store that has the versions already keeps them.
+    let other = MemoryStore::new();
+    transfer::import(&mut Cursor::new(before), &*other).await.unwrap();
+    assert_eq!(transfer::import(&mut Cursor::new(export), &*other).await.unwrap().written, 0);
 }

@@ -14,8 +14,8 @@ use context_model::time::{Timestamp, TxId};
 use crate::backend::words;
 use crate::clock::{self, Clock};
 use crate::{
-    AsOf, Change, Damage, Entry, Filter, Hit, Outline, ReadOnly, Receipt, Result, Search, Store, StoreError,
-    Transaction, Version,
+    AsOf, Change, Damage, Entry, Erased, Filter, Hit, Outline, ReadOnly, Receipt, Result, Search, Store,
+    StoreError, Transaction, Version,
 };
 
 mod owner;
@@ -51,6 +51,10 @@ impl MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
+        self.transact_marked(transaction, Vec::new()).await
+    }
+
+    async fn transact_marked(&self, transaction: Transaction, marks: Vec<Option<Erased>>) -> Result<Receipt> {
         let mut state = self.state()?;
         for (id, expected) in &transaction.expected {
             if state.locate(id, AsOf::default()).map(|row| state.rows[row].tx_id) != *expected {
@@ -60,8 +64,9 @@ impl Store for MemoryStore {
         let (rows, objects) = (state.rows.len(), state.order.len());
         let last = state.txs.last().copied();
         state.txs.push(clock::next(&self.clock, last));
+        let marks = marks.into_iter().chain(std::iter::repeat(None));
         let written: Result<Vec<bool>> =
-            transaction.writes.into_iter().map(|write| state.write(write)).collect();
+            transaction.writes.into_iter().zip(marks).map(|(write, mark)| state.write(write, mark)).collect();
         if state.rows.len() == rows || written.is_err() {
             state.take_back(rows, objects);
         }

@@ -195,7 +195,8 @@ impl MemoryState {
             && filter.since.is_none_or(|since| self.time(self.rows[row].tx_id) >= since)
     }
 
-    pub(super) fn write(&mut self, write: Write) -> Result<bool> {
+    /// `mark`: that of a whole document whose owner has erased something of it elsewhere.
+    pub(super) fn write(&mut self, write: Write, mark: Option<Erased>) -> Result<bool> {
         let tx_id = self.newest();
         let tx_time = self.time(tx_id);
         let mut erased = None;
@@ -220,7 +221,8 @@ impl MemoryState {
                     }
                 }
                 let rest = self.gone.taken_out_of(&document, false);
-                erased = rest.is_some().then(|| (erasing::again(tx_time), document.content_hash()));
+                let again = || rest.is_some().then(|| erasing::again(tx_time));
+                erased = mark.or_else(again).map(|mark| (mark, document.content_hash()));
                 (RowForm::Document(rest.unwrap_or(document)), valid_time)
             }
             Write::Patch { id, patch, valid_time } => {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use context_model::id::ObjectId;
 
 use super::Result;
-use crate::{Store, Transaction, Write as StoreWrite};
+use crate::{Erased, Store, Transaction, Write as StoreWrite};
 
 /// The most writes that an import puts into one transaction.
 const WRITES_A_TRANSACTION: usize = 64;
@@ -13,14 +13,21 @@ const WRITES_A_TRANSACTION: usize = 64;
 /// The most bytes of lines that an import puts into one transaction. A longer line gets its own transaction.
 const BYTES_A_TRANSACTION: usize = 1 << 20;
 
-/// A write of an import, with its object and the bytes of its line.
-pub(super) type ImportWrite = (ObjectId, StoreWrite, usize);
+/// A write of an import.
+pub(super) struct ImportWrite {
+    pub id: ObjectId,
+    pub write: StoreWrite,
+    /// The mark of a version whose owner has erased something of it.
+    pub mark: Option<Erased>,
+    /// The bytes of its line.
+    pub bytes: usize,
+}
 
 /// True if a write repeats the document of the one before it. A store does not write what holds already at that time, so
 /// that the last of such versions has to be written first.
 pub(super) fn repeated(run: &[ImportWrite], write: &StoreWrite) -> bool {
-    match (run.last(), write) {
-        (Some((_, StoreWrite::Put { document: before, .. }, _)), StoreWrite::Put { document, .. }) => {
+    match (run.last().map(|last| &last.write), write) {
+        (Some(StoreWrite::Put { document: before, .. }), StoreWrite::Put { document, .. }) => {
             before == document
         }
         _ => false,
@@ -32,6 +39,7 @@ pub(super) fn repeated(run: &[ImportWrite], write: &StoreWrite) -> bool {
 #[derive(Default)]
 pub(super) struct ImportBatch {
     writes: Vec<StoreWrite>,
+    marks: Vec<Option<Erased>>,
     bytes: usize,
     objects: HashSet<ObjectId>,
 }
@@ -40,12 +48,13 @@ impl ImportBatch {
     /// Takes over writes, the last one first, and flushes where the limits ask for it.
     pub(super) async fn take(&mut self, run: &mut Vec<ImportWrite>, store: &dyn Store) -> Result<u64> {
         let mut written = 0;
-        while let Some((id, write, bytes)) = run.pop() {
+        while let Some(ImportWrite { id, write, mark, bytes }) = run.pop() {
             if self.is_full(bytes) || self.objects.contains(&id) {
                 written += self.flush(store).await?;
             }
             self.objects.insert(id);
             self.writes.push(write);
+            self.marks.push(mark);
             self.bytes += bytes;
         }
         Ok(written)
@@ -62,8 +71,9 @@ impl ImportBatch {
         if self.writes.is_empty() {
             return Ok(0);
         }
-        let writes = std::mem::take(&mut self.writes);
-        let receipt = store.transact(Transaction { writes, expected: Vec::new() }).await?;
+        let (writes, marks) = (std::mem::take(&mut self.writes), std::mem::take(&mut self.marks));
+        let transaction = Transaction { writes, expected: Vec::new() };
+        let receipt = store.transact_marked(transaction, marks).await?;
         Ok(receipt.written.iter().filter(|written| **written).count() as u64)
     }
 }

@@ -222,6 +222,13 @@ impl<'a, R: BufRead> Reading<'a, R> {
             let gone_on = history.go_on(&change, line.valid_time, line.erased.is_some());
             gone_on.map_err(|why| self.damaged(&why))?;
         }
+        let change = match (change, &self.history) {
+            // Only whole documents carry a mark.
+            (Change::Patch(_), Some(history)) if line.erased.is_some() => {
+                Change::Document(history.document().map_err(|why| self.damaged(&why))?)
+            }
+            (change, _) => change,
+        };
         self.last = Some((line.object.clone(), line.position));
         self.summary.objects += u64::from(line.position == 0);
         self.summary.versions += 1;

@@ -79,6 +79,13 @@ impl History {
         }
     }
 
+    /// The latest version, whole.
+    pub(super) fn document(&self) -> Result<Document, Refused> {
+        let payload = self.payload.as_object().cloned().unwrap_or_default();
+        Document::new(self.id.clone(), self.object_type, self.source.clone(), payload)
+            .map_err(|error| error.to_string())
+    }
+
     fn take(&mut self, document: &Document, valid_time: Timestamp, is_erased: bool) -> Result<(), Refused> {
         if (document.object_type(), document.source()) != (self.object_type, self.source.as_ref()) {
             return Err(format!("{} changes its type or source, which never change", self.id));
