@@ -42,6 +42,9 @@ describe('an address that is shown', () => {
     'http://host/#hush',
     'http://host/path?x=1&token=hush@host',
     'me:hush@host:3000',
+    '//me:hush@host',
+    'me:hu/hush@host/db',
+    'hush@host:3000',
     'http:/me:hush@host',
     'HTTP://me:hush@host',
     'http://me:1,hush@host',
@@ -63,9 +66,12 @@ describe('an address that is shown', () => {
       } catch (error) {
         text = String(error)
       }
-      // Without a scheme, it is the path of a file.
-      if (!url.startsWith('me:')) expect(text).not.toContain('hush')
+      expect(text).not.toContain('hush')
     }
+  })
+
+  test.each(['C:/a:b@c', 'C:\\\\me@host', '/home/a:b@c/x.db', './a:b@c', 'x@y.db', '~/s.db', 'a/b@host:3000'])('%s is the path of a file', (path) => {
+    expect(storeOf(path, true).options.kind).toBe('sqlite')
   })
 
   test('the commands read addresses in the environment as Pi does', () => {

@@ -8,10 +8,16 @@ export function addressesIn(text: string): string[] {
     .filter((part) => part !== '')
 }
 
-/** True if a text is meant as an address, in any notation, and not as the path of a file. */
+/**
+ * True if a text is meant as an address, in any notation, and not as the path of a file. So is one without a scheme that names a
+ * user or a password before its host.
+ */
 export function isAddress(text: string): boolean {
-  return /^\s*(?:https?:|[a-z][a-z0-9+.-]+:\/\/)/i.test(text)
+  return /^\s*(?:https?:|[a-z][a-z0-9+.-]+:\/\/)/i.test(text) || SIGNED_IN.test(text)
 }
+
+/** `user:password@host`, with a port or not, or `token@host:port`. A drive of Windows is no user. */
+const SIGNED_IN = /^\s*(?:\/\/)?(?![a-z]:[\\/])(?:[^/\\@]*:.*@[\w.[\]:-]+(?:[/?#].*)?|[^/\\@:]+@[\w.-]+:\d+(?:[/?#].*)?)\s*$/is
 
 /**
  * An address for people: without user name, password and parameters. Where it can't be told what is secret, only the scheme
