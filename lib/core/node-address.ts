@@ -16,7 +16,7 @@ export function isAddress(text: string): boolean {
   return /^\s*(?:https?:|[a-z][a-z0-9+.-]+:\/\/)/i.test(text) || SIGNED_IN.test(text)
 }
 
-/** `user:password@host`, with a port or not, or `token@host:port`. A drive of Windows is no user. */
+/** `user:password@host`, with a port or not, or `token@host:port`. The name of a drive on Windows is not a user. */
 const SIGNED_IN = /^\s*(?:\/\/)?(?![a-z]:[\\/])(?:[^/\\@]*:.*@[\w.[\]:-]+(?:[/?#].*)?|[^/\\@:]+@[\w.-]+:\d+(?:[/?#].*)?)\s*$/is
 
 /**

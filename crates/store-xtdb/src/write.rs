@@ -37,7 +37,7 @@ pub(crate) struct Late {
     pub absent: HashSet<ObjectId>,
 }
 
-/// How a transaction comes to the database.
+/// The origin of a transaction.
 #[derive(Clone, Copy)]
 pub(crate) enum Coming<'a> {
     /// From its writer, with the marks of versions that come from an export.
