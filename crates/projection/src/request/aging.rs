@@ -169,9 +169,10 @@ impl Segments {
                     || output.shown.as_ref().is_some_and(|lines| objects.is_pinned(&lines.file));
                 if held {
                     Departure::Held
-                } else if segment.superseded || is_dropped(&output.object) || carried.is_some_and(is_dropped)
-                {
+                } else if is_dropped(&output.object) || carried.is_some_and(is_dropped) {
                     self.at_once(place)
+                } else if segment.superseded {
+                    self.once_sent(place)
                 } else {
                     self.ages(place, self.chars_at(place), Curve::TOOL)
                 }
@@ -263,9 +264,18 @@ impl Segments {
     }
 
     fn at_once(&self, place: usize) -> Departure {
-        let saves = self.saves(place, Form::Reference) > 0;
-        if saves {
-            Departure::Ages(vec![(Form::Reference, RipeAt { warm: 0, dead: 0 })])
+        self.leaves_at(place, 0)
+    }
+
+    /// A text that no request has had yet, such as a read that the host has put before a later one, is sent first.
+    fn once_sent(&self, place: usize) -> Departure {
+        let since = self.segments[place].since;
+        self.leaves_at(place, if since < self.calls { 0 } else { since.saturating_add(1) })
+    }
+
+    fn leaves_at(&self, place: usize, call: u64) -> Departure {
+        if self.saves(place, Form::Reference) > 0 {
+            Departure::Ages(vec![(Form::Reference, RipeAt { warm: call, dead: call })])
         } else {
             Departure::Last
         }

@@ -118,6 +118,23 @@ fn read_is_covered_by_a_later_one_of_all_its_lines() {
     assert_eq!(segments.lines_of(&id("read 9")), None);
 }
 
+/// A host may put a read before a later one of the same lines: its text has to be sent first.
+#[test]
+fn covered_read_leaves_once_it_was_sent() {
+    let objects = objects(&[]);
+    let mut segments = judged();
+    for (name, shown) in [("first", lines(3, 6)), ("second", lines(1, 9))] {
+        segments.push_result("m", Output { shown: Some(shown), ..Output::of_test(name, 900) }, &objects);
+    }
+    let due = |segments: &Segments| match segments.departure(0, &objects) {
+        Departure::Ages(forms) => forms[0].1.warm,
+        _ => panic!("it saves tokens"),
+    };
+    assert_eq!(due(&segments), segments.calls + 1);
+    segments.calls += 1;
+    assert_eq!(due(&segments), 0);
+}
+
 #[test]
 fn arguments_without_a_shorter_form_have_none_however_old() {
     let objects = objects(&["one", "two"]);
