@@ -85,6 +85,8 @@ pub(crate) struct State {
     pub written: UnclaimedWrites,
     /// The session has returned to an earlier point, and the visible messages have not been read again yet.
     pub came_back: bool,
+    /// The next message begins another conversation: none of those in the record is visible.
+    pub is_anew: bool,
 }
 
 /// The four sets of a session, as lists of IDs in the order in which they entered.

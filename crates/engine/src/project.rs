@@ -157,6 +157,7 @@ impl Engine {
         state.request.segments.set_shortens(call.shortens);
         state.request.segments.guess_system_tokens(call.system_tokens);
         let unchanged = is_as_sent(&incoming);
+        state.is_anew = incoming.is_empty() && !state.request.rolled.entries().is_empty();
         self.inner.inserted(&mut state, &incoming[..recorded.min(incoming.len())], call).await?;
         let mut kept = usize::MAX;
         for (number, one) in incoming.into_iter().enumerate() {

@@ -15,6 +15,7 @@ use crate::session::paths::Disk;
 use crate::session::refresh;
 use context_evidence::{Content, Evidence, passage_of};
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
+use context_model::chat::RollEntry;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Toolcall};
@@ -118,7 +119,11 @@ impl Inner {
     pub(crate) async fn add_message(&self, state: &mut State, fsync: Fsync, message: &Value) -> Result<()> {
         let window = self.client.options.window;
         let is_user = message.get("role").and_then(Value::as_str) == Some("user");
+        let anew = state.is_anew.then(|| RollEntry { anew: true, ..RollEntry::default() });
         let add = |session: &Session, work: &mut Work| {
+            if let Some(anew) = &anew {
+                work.chat.roll(anew);
+            }
             work.chat.message(message)?;
             if is_user {
                 session.collapse(window, work.chat.current_turn(), work);
@@ -126,6 +131,11 @@ impl Inner {
             Ok(())
         };
         self.commit(state, fsync, add).await?;
+        if let Some(anew) = anew {
+            let turn = state.session.turns.saturating_sub(1);
+            state.request.rolled.note(anew, turn);
+            state.is_anew = false;
+        }
         state.compared = 0;
         Ok(())
     }

@@ -17,7 +17,8 @@
 //!               { "inserted": ["a text that the harness has put into the past"],
 //!                 "of": ["the first call of the answer that the text is in, or null"] },
 //!               { "arrived": { "made": 8, "answers": 6, "said": ["0123456789a"], "calls": ["call_1"], "dead": true } },
-//!               { "results": [], "excerpts": [], "arguments": [], "whole": ["call_2"], "bound": true }]
+//!               { "results": [], "excerpts": [], "arguments": [], "whole": ["call_2"], "bound": true },
+//!               { "results": [], "excerpts": [], "arguments": [], "anew": true }]
 //!   }],
 //!   "turn_count": 1, "toolcall_refs": ["call_1"], "records_evidence": true }
 //! ```

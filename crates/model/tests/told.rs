@@ -136,6 +136,7 @@ fn rolls_stay_with_what_is_before_them() {
         call_digests: vec![call(&["a", "b", "c"]), call(&["b", "c"])],
         bound: true,
         spending: Some(spending()),
+        anew: false,
     };
     let gone = RollEntry { results: call(&["c"]), bound: true, ..RollEntry::default() };
     let rolls = Chat::of(&earlier).rolls_before(Chat::of(&later), &[roll, gone]);
@@ -152,6 +153,7 @@ fn rolls_stay_with_what_is_before_them() {
         call_digests: vec![call(&["a", "b"])],
         bound: true,
         spending: Some(spending()),
+        anew: false,
     };
     assert_eq!(rolls, std::slice::from_ref(&kept));
     let session = SessionId::new("s").unwrap();

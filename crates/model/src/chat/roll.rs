@@ -37,6 +37,8 @@ pub struct RollEntry {
     pub undone: bool,
     /// The costs up to this change; `None` in records of earlier versions.
     pub spending: Option<Spending>,
+    /// True if it is the beginning of another conversation in the same session: no roll before it is of the messages after it.
+    pub anew: bool,
 }
 
 /// The costs of a conversation up to a change of its request, and the answers whose requests the provider can still have cached. A later
@@ -79,6 +81,7 @@ impl RollEntry {
             bound: entry.get("bound") == Some(&Value::Bool(true)),
             undone: entry.get("undone") == Some(&Value::Bool(true)),
             spending: entry.get("spending").and_then(|spending| Spending::deserialize(spending).ok()),
+            anew: entry.get("anew") == Some(&Value::Bool(true)),
         }
     }
 
@@ -127,6 +130,7 @@ impl RollEntry {
             bound,
             undone,
             spending,
+            anew,
         } = self;
         let mut entry = json!({ "results": results, "excerpts": [], "arguments": arguments });
         let others = [
@@ -153,6 +157,9 @@ impl RollEntry {
         }
         if let Some(spending) = spending {
             entry["spending"] = json!(spending);
+        }
+        if *anew {
+            entry["anew"] = Value::Bool(true);
         }
         entry
     }

@@ -49,13 +49,13 @@ fn roll() -> impl Strategy<Value = RollEntry> {
         },
     );
     let costs = (prop::option::of(receipt), prop::option::of(spending));
-    (list(), list(), more, costs, any::<[bool; 2]>()).prop_map(
+    (list(), list(), more, costs, any::<[bool; 3]>()).prop_map(
         |(
             results,
             arguments,
             (old_texts, words, pages, (lines, changed, whole)),
             (receipt, spending),
-            [bound, undone],
+            [bound, undone, anew],
         )| {
             RollEntry {
                 results,
@@ -70,6 +70,7 @@ fn roll() -> impl Strategy<Value = RollEntry> {
                 bound,
                 undone,
                 spending,
+                anew,
             }
         },
     )

@@ -19,6 +19,8 @@ use crate::Objects;
 pub struct Rolled {
     /// The rolls that are in effect, oldest first.
     entries: Vec<RollEntry>,
+    /// The number of those that are of a conversation before this one.
+    earlier: usize,
     sets: RolledSets,
     receipts: Vec<RollReceipt>,
     /// The rolls that a user undid, and the number of the user turn in which that was.
@@ -90,7 +92,7 @@ impl Rolled {
     /// True if rolls have shortened the arguments of an object's call.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
         self.arguments_of(object, 0) != Form::Full
-            || self.entries.iter().flat_map(|entry| &entry.call_digests).flatten().any(|id| id == object)
+            || self.entries().iter().flat_map(|entry| &entry.call_digests).flatten().any(|id| id == object)
     }
 
     /// True if rolls have shortened prose or left them out.
@@ -108,9 +110,9 @@ impl Rolled {
         self.sets.whole.contains(object)
     }
 
-    /// The rolls that are in effect, oldest first.
+    /// The rolls of this conversation that are in effect, oldest first.
     pub fn entries(&self) -> &[RollEntry] {
-        &self.entries
+        &self.entries[self.earlier..]
     }
 
     /// The rolls that a user undid less than `turns` user turns before this one, and for how many more their text
@@ -139,6 +141,11 @@ impl Rolled {
     /// Takes in the latest roll, or that it was undone, and the number of the user turn in which that was.
     pub fn note(&mut self, entry: RollEntry, turn: usize) {
         self.spendings.extend(entry.spending);
+        if entry.anew {
+            (self.earlier, self.sets) = (self.entries.len(), RolledSets::default());
+            self.undone.clear();
+            return;
+        }
         if !entry.undone {
             self.sets.take_in(&entry);
             self.receipts.extend(entry.receipt.clone());
@@ -147,12 +154,12 @@ impl Rolled {
         }
         self.undone.push((entry, turn));
         // A roll that only took reasoning along stays in effect.
-        if let Some(last) = self.entries.iter().rposition(|entry| entry.receipt.is_some()) {
-            self.entries.remove(last);
+        if let Some(last) = self.entries().iter().rposition(|entry| entry.receipt.is_some()) {
+            self.entries.remove(self.earlier + last);
             self.receipts.pop();
         }
         self.sets = RolledSets::default();
-        for entry in &self.entries {
+        for entry in &self.entries[self.earlier..] {
             self.sets.take_in(entry);
         }
     }
@@ -206,7 +213,7 @@ impl Request {
 
     /// The entry that undoes the latest roll, before that happens; `None` if there is none. What the roll cost stays spent.
     pub fn undoing(&self) -> Option<RollEntry> {
-        let last = self.rolled.entries.iter().rfind(|entry| entry.receipt.is_some())?;
+        let last = self.rolled.entries().iter().rfind(|entry| entry.receipt.is_some())?;
         let removed = last.receipt.as_ref().map_or(0, |receipt| receipt.removed_tokens.cast_signed());
         let place = self.rolls.last().map_or(0, |roll| roll.roll.cut);
         let spending = self.segments.ledger.spending(self.made, place, 0.0, -removed);
