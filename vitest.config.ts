@@ -19,6 +19,7 @@ const SLOW = [
   'cli/sentences', // docs/errors.md by errors, cli
   'cli/usage', // cli
   'demo', // the other command of the README
+  'gateway/going-back', // gateway/plain-cache: its rules
   'gateway/forms', // gateway/wire, gateway/conversations
   'gateway/killed', // gateway/conversations, lasting/kill: a process that is killed
   'gateway/plain', // gateway/bills: the same sums

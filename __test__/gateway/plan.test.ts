@@ -39,9 +39,9 @@ function ledgerOf(plans: readonly boolean[]): BillLedger {
     const usage = { input: 1000, cacheRead: 4000, cacheWrite: 0, output: 50 }
     const sender: Partial<Sender> = { host: 'claude-code', session: 'claude-code:s', ...(isPlan && { isPlan }) }
     const outcome = { status: 200, answered: { usage, transformations: [], recalls: [] }, refusal: undefined, isAborted: false, headMs: 1 }
-    const sizes = { plainBytes: 2000, sentBytes: 1000, window: 0, findsHead: true, lifetimeMs: 300_000 }
+    const sizes = { plainBytes: 2000, sentBytes: 1000, window: 0, reach: { kind: 'prefix' as const, lookback: 0 }, lifetimeMs: 300_000 }
     ledger.note({
-      request: { model: 'claude-opus-5-5', messages: [] } as unknown as ModelRequest,
+      request: { model: 'claude-opus-5-5', messages: [], body: {} } as unknown as ModelRequest,
       sender: sender as Sender,
       conversation: undefined,
       isAside: true,

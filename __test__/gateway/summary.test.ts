@@ -32,7 +32,7 @@ function ledgerOf(calls: readonly Call[], rolls = 0): BillLedger {
       plainBytes: 1000 * times,
       sentBytes: 1000,
       window: 0,
-      findsHead: true,
+      reach: { kind: 'prefix', lookback: 0 },
       lifetimeMs: 300_000,
       lifetime,
       outcome: { status: 200, answered, refusal: undefined, isAborted: false, headMs: 1 } as unknown as LedgerEntry['outcome'],

@@ -75,6 +75,11 @@ const SCENARIOS: [name: string, steps: Step[], provider?: Provider][] = [
     'a step back behind a roll, and a roll there',
     [...say('a', 'b', 'c', 'd'), 'roll', ...say('e', 'f'), { goto: 2 }, ...say('g', 'h', 'i'), 'roll', ...say('j')],
   ],
+  [
+    'steps back by one to four prompts, before and behind a roll',
+    [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f'), { goto: 4 }, ...say('g'), { goto: 2 }, ...say('h', 'i'), { goto: 3 }, ...say('j')],
+    CLAUDE,
+  ],
   ['a fork after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f', 'g'), 'fork', ...say('h', 'i')]],
   ['a compaction after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', ...say('f'), 'compact', ...say('g', 'h', 'i')]],
   ['a compaction right after a roll', [...say('a', 'b', 'c', 'd', 'e'), 'roll', 'compact', ...say('f', 'g')]],

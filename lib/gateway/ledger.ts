@@ -4,6 +4,7 @@
  * the provider has counted those that went out.
  */
 import type { RollReceipt } from '../../index.js'
+import { isFields } from '../core/index.ts'
 import type { Usage } from './answer.ts'
 import type { Conversation } from './conversation.ts'
 import type { Outcome } from './exchange.ts'
@@ -16,6 +17,7 @@ import { compactionOf, LONG_WINDOW, pricesWith } from '../models/index.ts'
 import type { CataloguePrices } from '../models/index.ts'
 import { askedIn } from '../projection/index.ts'
 import { PlainAccount } from './plain.ts'
+import type { CacheReach } from './plain-cache.ts'
 import type { PlainBill } from './plain.ts'
 import { answerCost, inputCost, plainCost, summaryCost } from './saving.ts'
 
@@ -32,8 +34,8 @@ export interface LedgerEntry {
   sentBytes: number
   /** The model's window in tokens, 0 if it is not known, and how long its provider keeps a prompt for the host, in milliseconds. */
   window: number
-  /** Its provider finds the beginning of a prompt that was sent for another conversation. */
-  findsHead: boolean
+  /** The way in which its provider finds earlier prompts in its cache. */
+  reach: CacheReach
   lifetimeMs: number
   outcome: Outcome
   /** The cache lifetime asked of the provider, with its savings in fresh tokens; undefined: as the client asks. */
@@ -176,7 +178,7 @@ export class BillLedger {
     const usage = answered?.usage
     const isDoubtful = answered?.isDoubtful === true
     // From figures that can't be true nothing follows for the host's own request, nor for later ones.
-    const bill = usage === undefined ? undefined : isDoubtful ? { plain: usage } : plainBill(entry, usage, state)
+    const bill = usage === undefined ? undefined : isDoubtful ? { plain: usage } : plainBill(entry, usage, state, () => this.#others(state))
     const plain = bill?.plain
     state.billed = sum(state.billed, usage ?? NOTHING)
     state.plain = sum(sum(state.plain, plain ?? NOTHING), bill?.summary ?? NOTHING)
@@ -217,6 +219,11 @@ export class BillLedger {
     this.#rest()
     for (const listener of this.#listeners) listener(session)
     return usage === undefined || bill === undefined ? undefined : { billed: usage, ...bill, ...(broken !== undefined && { broken }) }
+  }
+
+  /** The accounts of the other conversations of a session's host. */
+  #others({ session, host }: State): PlainAccount[] {
+    return [...this.#sessions.values()].filter((one) => one.host === host && one.session !== session).map(({ account }) => account)
   }
 
   /** Lets go of the messages of sessions that have not been used for long. Their next call is compared with nothing. */
@@ -263,19 +270,30 @@ function take(state: State, receipts: readonly RollReceipt[]): void {
 
 /** Returns what the host's own request would have been billed. */
 function plainBill(
-  { request, sender, isAside, isEdited, plainBytes, sentBytes, lifetime, window, lifetimeMs, findsHead }: LedgerEntry,
+  { request, sender, isAside, isEdited, plainBytes, sentBytes, lifetime, window, lifetimeMs, reach }: LedgerEntry,
   usage: Usage,
   { account, host, rolling, lastAt }: State,
+  others: () => readonly PlainAccount[],
 ): PlainBill {
-  if (isAside) return isEdited ? account.aside({ plainBytes, sentBytes }, usage) : { plain: usage }
   const { messages, model, systemTokens, body } = request
   // If its lifetimes were left alone, the request that was sent has the host's markers.
   const ofHour = lifetime === undefined ? (usage.cacheWriteHour ?? 0) / Math.max(1, usage.cacheWrite) : askedIn(body).conversation === '1h' ? 1 : 0
-  return account.next(
-    { messages, model, systemTokens, plainBytes, sentBytes, isEdited, hasRolled: rolling !== undefined, ofHour, at: lastAt, lifetimeMs, findsHead },
-    usage,
-    compactionOf(host, sender.isLong === true ? Math.max(window, LONG_WINDOW) : window),
-  )
+  const own = {
+    messages,
+    model,
+    systemTokens,
+    plainBytes,
+    sentBytes,
+    isEdited,
+    ofHour,
+    at: lastAt,
+    lifetimeMs,
+    reach,
+    isMarked: isFields(body['cache_control']),
+  }
+  const rule = compactionOf(host, sender.isLong === true ? Math.max(window, LONG_WINDOW) : window)
+  if (isAside) return account.aside({ ...own, hasRolled: false }, usage, rule)
+  return account.next({ ...own, hasRolled: rolling !== undefined }, usage, rule, others)
 }
 
 function sum(one: Usage, other: Usage): Usage {

@@ -23,7 +23,7 @@ import type { Sender } from './identity.ts'
 import { BillLedger } from './ledger.ts'
 import { askedOf, BINDING_FIELD, isAnthropicApi, isBindingRefusal, isFieldRefusal, ObservedBinding, pricesWith } from '../models/index.ts'
 import { Lifetimes } from './lifetime/lifetimes.ts'
-import { givenPrices, modelOf, withBinding } from './models.ts'
+import { givenPrices, modelOf, reachOf, withBinding } from './models.ts'
 import type { GatewayOptions } from './options.ts'
 import { folderOf, inEnvelope, listEdit, listOfApi, readRequest } from './request.ts'
 import type { Api, ModelRequest } from './request.ts'
@@ -141,10 +141,11 @@ export class ModelCalls {
     const lifetime = placed?.isAside === true ? undefined : this.#lifetimes.answered(conversation, request, isDoubtful ? undefined : answered?.usage)
     if (lifetime !== undefined) this.#onTrouble('lifetime', lifetime)
     const isHeldOut = placed === undefined
-    const { contextWindow: window, cacheTtlMs: lifetimeMs = USUAL_LIFETIME_MS, lookbackEndings } = modelOf(request, this.#options.models)
+    const model = modelOf(request, this.#options.models)
+    const { contextWindow: window, cacheTtlMs: lifetimeMs = USUAL_LIFETIME_MS } = model
     const usages = this.ledger.note({
       window,
-      findsHead: lookbackEndings === undefined,
+      reach: reachOf(model),
       lifetimeMs,
       request,
       sender,

@@ -6,6 +6,7 @@ import type { ProjectedModel } from '../projection/index.ts'
 import { askedOf, askingForDrops, cacheNamed, modelNamed, modelPriced, PRICE_NAMES, pricesWith, readName, windowOf, withBindingBeta } from '../models/index.ts'
 import type { GivenPrices, ObservedBinding } from '../models/index.ts'
 import { withValue } from './headers.ts'
+import type { CacheReach } from './plain-cache.ts'
 import type { ModelRequest } from './request.ts'
 
 /** Overrides of the known facts about models, by name. Prices in dollars per million tokens. */
@@ -40,6 +41,12 @@ export function modelOf(request: ModelRequest, overrides: ModelOverrides = {}, s
   // A provider that has refused knows best.
   const binding = seen?.binding(request.model, asked, told?.binding) ?? told?.binding ?? asked
   return { ...named, ...lookback, ...facts, binding }
+}
+
+/** The way in which a model's provider finds earlier prompts in its cache. */
+export function reachOf({ lookbackBlocks, lookbackEndings }: ProjectedModel): CacheReach {
+  if (lookbackEndings !== undefined) return { kind: 'endings', lookback: lookbackEndings }
+  return lookbackBlocks === undefined ? { kind: 'prefix', lookback: 0 } : { kind: 'breakpoints', lookback: lookbackBlocks }
 }
 
 /**

@@ -8,6 +8,8 @@ import { firstKept } from '../models/index.ts'
 import type { CompactionRule } from '../models/index.ts'
 import { geminiField } from '../projection/index.ts'
 import type { Usage } from './answer.ts'
+import { isAnswer, marksIn, PlainCache } from './plain-cache.ts'
+import type { CacheReach } from './plain-cache.ts'
 import { commonLength } from './prefix.ts'
 
 /** A request that was answered. */
@@ -28,8 +30,10 @@ export interface PlainRequest {
   at: number
   /** The lifetime of a prompt in the provider's cache, in milliseconds. */
   lifetimeMs: number
-  /** The provider finds the system part in its cache where everything behind it is new. */
-  findsHead: boolean
+  /** The way in which the provider finds earlier prompts in its cache. */
+  reach: CacheReach
+  /** The host asks to cache the whole request, without markers in the messages. */
+  isMarked: boolean
 }
 
 /** The bill of a call without us. */
@@ -46,14 +50,30 @@ interface Last {
   messages: readonly object[]
   count: number
   model: string
+  systemTokens: number
   at: number
   /** Tokens of the prompt as sent and without us, and of the answer. */
   own: number
   plain: number
+  /** Bytes of which the tokens of the prompt without us are estimated. */
+  off: number
   output: number
   /** Bytes of both. */
   sentBytes: number
   plainBytes: number
+}
+
+/** The last request of a conversation, and what the provider would have of it. */
+interface Branch {
+  last: Last
+  cache: PlainCache
+}
+
+/** A request, the number of messages that a later one has in common with it, and the account that it is in. */
+interface Before {
+  branch: Branch | undefined
+  common: number
+  account: PlainAccount
 }
 
 /** The text that replaces the first messages. */
@@ -68,92 +88,170 @@ const WHOLE: Summary = { from: 0, less: 0 }
 
 /** The account of one conversation. */
 export class PlainAccount {
-  #last: Last | undefined
+  #branch: Branch | undefined
+  /** The last question on the side. If the next request continues it, the host had gone back. */
+  #beside: Branch | undefined
   #summary = WHOLE
   #wasEdited = false
-  /** By how much requests have grown as sent, where the provider has found the one before in its cache. */
+  /** By how much requests have grown as sent, where the growth was measured. */
   readonly #grown = { tokens: 0, bytes: 0 }
+  /** The provider keeps requests that have no markers; the shortest prompt so far, in tokens. */
+  #isAutomatic = false
+  #least = Infinity
 
   /** Lets go of the messages. The next call is compared with nothing. */
   rest(): void {
-    if (this.#last !== undefined) this.#last = { ...this.#last, messages: [] }
+    if (this.#branch !== undefined) this.#branch = { last: { ...this.#branch.last, messages: [] }, cache: new PlainCache() }
+    this.#beside = undefined
   }
 
-  /** Notes a request. Returns what the host's own would have been billed. */
-  next(request: PlainRequest, usage: Usage, rule: CompactionRule): PlainBill {
-    const own = usage.input + usage.cacheRead + usage.cacheWrite
+  /**
+   * Notes a request. Returns what the host's own would have been billed. `others` are the accounts of the host's other conversations: where
+   * it names none, one that goes back may count as another one.
+   */
+  next(given: PlainRequest, usage: Usage, rule: CompactionRule, others: () => readonly PlainAccount[] = () => []): PlainBill {
+    const own = promptOf(usage)
+    const request = this.#reaching(given, usage)
     const { messages } = request
-    this.#wasEdited ||= request.isEdited
-    // The host has compacted, or begun anew.
-    const isAnew = this.#last !== undefined && (messages.length * 2 < this.#last.count || messages.length < this.#summary.from)
-    if (isAnew) [this.#last, this.#summary, this.#wasEdited] = [undefined, WHOLE, request.isEdited]
-    const last = this.#last?.model === request.model ? this.#last : undefined
+    const { branch, common, account } = this.#before(request, others)
+    ;[this.#branch, this.#beside, this.#summary] = [branch, undefined, account.#summary]
+    this.#wasEdited ||= request.isEdited || account.#wasEdited
+    // The host has compacted, or begun anew, and has not only gone back.
+    const isOther = branch !== undefined && messages.length * 2 < branch.last.count && common * 2 < messages.length
+    if (isOther || messages.length < this.#summary.from) [this.#branch, this.#summary, this.#wasEdited] = [undefined, WHOLE, request.isEdited]
+    const { last, cache = new PlainCache() } = this.#branch?.last.model === request.model ? this.#branch : {}
     const isFound = last !== undefined && usage.cacheRead >= FOUND * last.own
-    if (isFound && own > last.own && request.sentBytes > last.sentBytes) {
+    const isGrown = isFound || (!request.hasRolled && common * 2 > messages.length)
+    if (last !== undefined && isGrown && own > last.own && request.sentBytes > last.sentBytes) {
       this.#grown.tokens += own - last.own
       this.#grown.bytes += request.sentBytes - last.sentBytes
     }
-    const rate = this.#grown.bytes < ENOUGH ? own / Math.max(1, request.sentBytes) : this.#grown.tokens / this.#grown.bytes
-    if (this.#last === undefined && this.#wasEdited) this.#seed(request, rate, rule)
-    let tokens = this.#tokens(request, own, rate, isFound ? last : undefined)
+    const rate = this.#rate(request, own)
+    if (this.#branch === undefined && this.#wasEdited) this.#seed(request, rate, rule)
+    let { tokens, off } = this.#tokens(request, own, rate, last)
     let summary: Usage | undefined
     if (this.#wasEdited && rule.window > 0 && isDue(rule, tokens, last)) {
       summary = this.#compact(request, tokens, rate, rule, usage.cacheWrite > 0)
-      if (summary !== undefined) tokens = this.#tokens(request, own, rate, undefined)
+      if (summary !== undefined) ({ tokens, off } = this.#tokens(request, own, rate, last))
     }
+    const isNew = summary !== undefined
+    const isOnly = last !== undefined && !others().some((other) => (other.#branch?.last.at ?? 0) > last.at)
     if (rule.window > 0 && this.#wasEdited) tokens = Math.min(tokens, Math.max(own, rule.window))
-    const cached = last === undefined ? (tokens * usage.cacheRead) / Math.max(1, own) : this.#cached(last, request, usage, rate, summary !== undefined)
-    const read = Math.round(Math.min(tokens, cached))
-    const all = Math.round(tokens)
-    this.#last = {
-      messages,
-      count: messages.length,
-      model: request.model,
-      at: request.at,
-      own,
-      plain: all,
-      output: usage.output,
-      sentBytes: request.sentBytes,
-      plainBytes: request.plainBytes - this.#summary.less,
-    }
+    const cached =
+      last === undefined ? (tokens * usage.cacheRead) / Math.max(1, own) : this.#cached({ last, cache }, request, usage, { rate, isNew, isOnly, common })
+    this.#branch = this.#answered(isNew ? new PlainCache() : cache, last, request, usage, { rate, tokens, off, common: isNew ? 0 : common })
     if (!this.#wasEdited) return { plain: usage }
-    const fresh = all - read
-    const input = usage.cacheWrite > 0 ? Math.min(usage.input, fresh) : fresh
-    const hour = Math.round((fresh - input) * request.ofHour)
-    const plain = { input, cacheRead: read, cacheWrite: fresh - input, ...(hour > 0 && { cacheWriteHour: hour }), output: usage.output }
-    return { plain, ...(summary !== undefined && { summary }) }
+    return { plain: billed(request, usage, tokens, cached), ...(summary !== undefined && { summary }) }
   }
 
   /** Returns what a question on the side would have been billed. It has the conversation before it, or nothing of that. */
-  aside({ plainBytes, sentBytes }: Pick<PlainRequest, 'plainBytes' | 'sentBytes'>, usage: Usage): PlainBill {
-    const own = usage.input + usage.cacheRead + usage.cacheWrite
-    const more = Math.max(0, Math.round((own * (plainBytes - (plainBytes > this.#summary.less ? this.#summary.less : 0))) / Math.max(1, sentBytes)) - own)
-    return { plain: usage.cacheRead === 0 ? { ...usage, input: usage.input + more } : { ...usage, cacheRead: usage.cacheRead + more } }
+  aside(given: PlainRequest, usage: Usage, rule: CompactionRule): PlainBill {
+    const own = promptOf(usage)
+    const request = this.#reaching(given, usage)
+    const { messages, model, plainBytes, sentBytes } = request
+    const { branch, common } = this.#before(request)
+    if (branch === undefined || branch.last.model !== model || common * 2 <= messages.length) {
+      if (!request.isEdited) return { plain: usage }
+      const more = Math.max(0, Math.round((own * (plainBytes - (plainBytes > this.#summary.less ? this.#summary.less : 0))) / Math.max(1, sentBytes)) - own)
+      return { plain: usage.cacheRead === 0 ? { ...usage, input: usage.input + more } : { ...usage, cacheRead: usage.cacheRead + more } }
+    }
+    const { last, cache } = branch
+    const rate = this.#rate(request, own)
+    const grown = this.#tokens(request, own, rate, last)
+    const tokens = rule.window > 0 ? Math.min(grown.tokens, Math.max(own, rule.window)) : grown.tokens
+    const cached = this.#cached(branch, request, usage, { rate, isNew: false, isOnly: false, common })
+    this.#beside = this.#answered(cache.fork(), last, request, usage, { rate, tokens, off: grown.off, common })
+    return { plain: this.#wasEdited || request.isEdited ? billed(request, usage, tokens, cached) : usage }
   }
 
-  /** The tokens of the host's request. It has grown as ours has, where `before` was found in the cache. */
-  #tokens({ plainBytes, sentBytes, model }: PlainRequest, own: number, rate: number, before: Last | undefined): number {
+  /** A request with the reach of its provider. Others than Anthropic take its format and need no markers: they find more than the common head of all requests. */
+  #reaching(request: PlainRequest, usage: Usage): PlainRequest {
+    const isBare = request.reach.kind === 'breakpoints' && marksIn(request).length === 0
+    this.#isAutomatic ||= isBare && usage.cacheRead > Math.min(this.#least, 2 * request.systemTokens + MOST_AROUND)
+    this.#least = Math.min(this.#least, promptOf(usage) || Infinity)
+    return isBare && this.#isAutomatic ? { ...request, reach: { kind: 'prefix', lookback: 0 } } : request
+  }
+
+  /** The request before this one: the last one, the question on the side that this one continues, or one of another conversation. */
+  #before({ messages, model, systemTokens }: PlainRequest, others: () => readonly PlainAccount[] = () => []): Before {
+    let found: Before = { branch: undefined, common: 0, account: this }
+    const look = (branch: Branch | undefined, account: PlainAccount, above = -1): void => {
+      const common = branch === undefined ? 0 : commonLength(branch.last.messages, messages)
+      if (common > above && (found.branch === undefined || common > found.common)) found = { branch, common, account }
+    }
+    look(this.#branch, this)
+    look(this.#beside, this)
+    const { branch, common } = found
+    // The usual case: a step more of the same conversation.
+    if (branch !== undefined && common === branch.last.messages.length && (common === 0 || messages.length - common <= MOST_NEW)) return found
+    for (const other of others()) {
+      for (const one of [other.#branch, other.#beside]) {
+        if (one?.last.model === model && one.last.systemTokens === systemTokens) look(one, other, messages.length / 2)
+      }
+    }
+    if (found.account === this || found.branch === undefined) return found
+    return { ...found, branch: { last: found.branch.last, cache: found.branch.cache.fork() } }
+  }
+
+  #answered(
+    cache: PlainCache,
+    before: Last | undefined,
+    request: PlainRequest,
+    usage: Usage,
+    { rate, tokens, off, common }: { rate: number; tokens: number; off: number; common: number },
+  ): Branch {
+    const { messages, model, at, sentBytes, systemTokens } = request
+    const plain = Math.round(tokens)
+    cache.sent({ ...request, rate }, before?.messages ?? [], common, plain)
+    const plainBytes = request.plainBytes - this.#summary.less
+    return {
+      cache,
+      last: { messages, count: messages.length, model, systemTokens, at, own: promptOf(usage), plain, off, output: usage.output, sentBytes, plainBytes },
+    }
+  }
+
+  /** Tokens of a byte. */
+  #rate({ sentBytes }: PlainRequest, own: number): number {
+    return this.#grown.bytes < ENOUGH ? own / Math.max(1, sentBytes) : this.#grown.tokens / this.#grown.bytes
+  }
+
+  /**
+   * The tokens of the host's request: those of ours, of the host's last one, or of that one grown as ours has, and by how much it differs. The
+   * one counts from which the fewest bytes are estimated; `off` is the number of these, all together.
+   */
+  #tokens({ plainBytes, sentBytes }: PlainRequest, own: number, rate: number, last: Last | undefined): { tokens: number; off: number } {
     const bytes = plainBytes - this.#summary.less
-    if (before !== undefined) return Math.max(0, before.plain + own - before.own + (bytes - before.plainBytes - (sentBytes - before.sentBytes)) * rate)
-    const last = this.#last
-    if (last !== undefined && last.model === model) return Math.max(0, last.plain + (bytes - last.plainBytes) * rate)
-    return (own * bytes) / Math.max(1, sentBytes)
+    if (last === undefined) return { tokens: (own * bytes) / Math.max(1, sentBytes), off: Math.abs(bytes - sentBytes) }
+    const near = [
+      { tokens: last.plain + own - last.own, by: bytes - last.plainBytes - (sentBytes - last.sentBytes), off: last.off },
+      { tokens: last.plain, by: bytes - last.plainBytes, off: last.off },
+      { tokens: own, by: bytes - sentBytes, off: 0 },
+    ].reduce((one, other) => (other.off + Math.abs(other.by) < one.off + Math.abs(one.by) ? other : one))
+    return { tokens: Math.max(0, near.tokens + near.by * rate), off: near.off + Math.abs(near.by) }
   }
 
   /** The number of tokens of the host's request that the provider would have read from its cache. */
   #cached(
-    last: Last,
-    { messages, at, lifetimeMs, hasRolled, systemTokens, findsHead }: PlainRequest,
+    { last, cache }: Branch,
+    request: PlainRequest,
     { cacheRead }: Usage,
-    rate: number,
-    isNew: boolean,
+    { rate, isNew, isOnly, common }: { rate: number; isNew: boolean; isOnly: boolean; common: number },
   ): number {
+    const { lifetimeMs, hasRolled, systemTokens, reach } = request
     const isFound = cacheRead >= FOUND * last.own
+    // Most providers keep a prompt for longer than they promise. If no other conversation can have used it, a find shows that it is still there.
+    const isKept = reach.kind !== 'breakpoints' && cacheRead > 0 && isOnly
+    const at = isKept ? last.at : request.at
     const isAlive = isFound || (hasRolled && at - last.at < lifetimeMs)
-    if (isNew) return findsHead ? Math.min(isAlive ? Infinity : cacheRead, 4 * systemTokens * rate) : 0
-    if (isFound) return Math.max(0, cacheRead + last.plain - last.own)
-    if (!hasRolled || !isAlive || last.messages.length === 0) return cacheRead
-    return (last.plain * commonLength(last.messages, messages)) / last.messages.length
+    if (isNew) return reach.kind === 'endings' ? 0 : Math.min(isAlive ? Infinity : cacheRead, 4 * systemTokens * rate)
+    const hasAll = common === last.messages.length
+    if (hasAll && isFound) return Math.max(0, cacheRead + last.plain - last.own)
+    if ((hasAll && !hasRolled) || last.messages.length === 0) return cacheRead
+    // A part of the common prefix would have been found, unless all of it was lost.
+    if (!hasRolled && cacheRead === 0 && reach.kind === 'prefix') return 0
+    const found = cache.found({ ...request, rate, at }, last.messages, common)
+    // OpenAI counts what it has found in such steps.
+    return Math.max(cacheRead, reach.kind === 'prefix' && cacheRead % STEP === 0 ? STEP * Math.floor(found / STEP) : found)
   }
 
   /** A gateway that has just been started does not know of earlier compactions. They are where they must have been. */
@@ -181,7 +279,7 @@ export class PlainAccount {
     const output = rule.summary
     if (rule.asks === 'within') {
       const all = Math.round(Math.min(rule.window, tokens))
-      const cacheRead = Math.min(all, this.#last?.plain ?? 0)
+      const cacheRead = Math.min(all, this.#branch?.last.plain ?? 0)
       return { input: writes ? 0 : all - cacheRead, cacheRead, cacheWrite: writes ? all - cacheRead : 0, output }
     }
     return { input: Math.round(asked * rate), cacheRead: 0, cacheWrite: 0, output }
@@ -201,6 +299,28 @@ export class PlainAccount {
     this.#summary = { from: first, less: sum(first) - users - rule.summary / Math.max(rate, LEAST_RATE) }
     return gone
   }
+}
+
+const STEP = 128
+
+/** The most tokens that a provider itself puts before a conversation. */
+const MOST_AROUND = 1_000
+
+/** The most messages of a usual step. */
+const MOST_NEW = 6
+
+function promptOf({ input, cacheRead, cacheWrite }: Usage): number {
+  return input + cacheRead + cacheWrite
+}
+
+/** The bill of the host's own request. The provider would have had `cached` of its tokens; the rest is written as that of ours was. */
+function billed({ ofHour }: PlainRequest, usage: Usage, tokens: number, cached: number): Usage {
+  const cacheRead = Math.round(Math.min(tokens, cached))
+  const fresh = Math.round(tokens) - cacheRead
+  const input = usage.cacheWrite > 0 ? Math.min(usage.input, fresh) : fresh
+  const cacheWrite = fresh - input
+  const hour = Math.round(cacheWrite * ofHour)
+  return { input, cacheRead, cacheWrite, ...(hour > 0 && { cacheWriteHour: hour }), output: usage.output }
 }
 
 /** Above this number of bytes, the growth gives the tokens of a byte; below it, the whole request does. */
@@ -231,10 +351,4 @@ function isUsers(message: object | undefined): boolean {
   const { role, content, parts } = message as Fields
   const blocks = [content, parts].flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : []))
   return role === 'user' && !blocks.some((block) => isFields(block) && (block['type'] === 'tool_result' || isFields(geminiField(block, 'functionResponse'))))
-}
-
-/** True if a message is the model's. */
-function isAnswer(message: object | undefined): boolean {
-  const { role, type } = message as Fields
-  return role === 'assistant' || role === 'model' || (typeof type === 'string' && (type === 'reasoning' || type.endsWith('_call')))
 }
