@@ -448,6 +448,11 @@ export interface ModelCall {
    */
   place?: string
   /**
+   * True if nothing may be added at that end. The notices wait for a call where it may: then each file that has changed since the
+   * model saw it gets one line. Default false.
+   */
+  closed?: boolean
+  /**
    * True if the harness can shorten texts in messages and leave out whole messages: edits with `texts`, and edits of
    * the kind `gone`. Default false: then only outputs and arguments collapse.
    */

@@ -18,6 +18,7 @@ import { Managed } from '../lib/replay/policies/managed.ts'
 import type { Setting } from '../lib/replay/policies/policy.ts'
 import type { RecordedEntry, Message } from '../lib/recordings/recording.ts'
 import { MOMENT, options, setting as settingOf } from './replay/support.ts'
+import { folder, modelCall, opened, write } from './core/setup.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
 
 afterEach(cleanUp)
@@ -362,4 +363,38 @@ test('a second driver of a session is refused, and the first continues', async (
   await first.take('end', true)
   await expect(second.take('end', true)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('already has a projection') })
   await first.take('end', true)
+})
+
+test.each([
+  ['is shown', 1],
+  ['has left', 0],
+])('notices that wait are gone once all is read again: what the model saw %s', async (_, count) => {
+  const cwd = folder()
+  const manager = await opened({ cwd })
+  write(cwd, 'a.txt', 'one\n')
+  const call = { type: 'toolCall', id: 'c', name: 'read', arguments: { path: 'a.txt' } }
+  const messages = [
+    { role: 'user', content: 'read' },
+    { role: 'assistant', content: [call] },
+    { role: 'toolResult', toolCallId: 'c', toolName: 'read', content: [{ type: 'text', text: 'one\n' }], isError: false },
+  ]
+  let shown = messages.map((message, at): IncomingMessage => ({ key: String(at), message }))
+  let fresh = shown
+  const driver = new Driver(manager, {
+    news: () => ({ is: 'new', messages: fresh }),
+    visible: () => ({ messages: shown, recorded: shown.length - fresh.length }),
+    accepted: () => void (fresh = []),
+    call: ({ atUserTurn }) => ({ ...modelCall, atUserTurn, rolls: false }),
+    mayRoll: () => false,
+  })
+  await driver.take('aside')
+  for (const text of ['two\n', 'three\n']) {
+    write(cwd, 'a.txt', text)
+    await manager.reconcile()
+    await driver.take('aside', true)
+    if (count === 0) shown = shown.slice(0, 1)
+    await driver.reread()
+  }
+  await driver.take('end', true)
+  expect(driver.takeNotices()).toHaveLength(count)
 })

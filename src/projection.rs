@@ -238,6 +238,7 @@ fn circumstances(call: js::ModelCall) -> Outcome<Call> {
         rolls: call.rolls,
         repeats: call.repeats.unwrap_or(call.rolls),
         place: call.place,
+        closed: call.closed.unwrap_or(false),
         shortens: call.shortens.unwrap_or(false),
         sent_ms: call.sent_ms.map(|ms| amount(ms, "call.sentMs")).transpose()?.map(|ms| ms as i64),
         sent_messages: call.sent_messages.map(|count| count as usize),

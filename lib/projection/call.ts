@@ -23,6 +23,8 @@ interface Facts {
   repeats: boolean
   /** The name of the conversation's end. */
   place: string | undefined
+  /** Nothing may be added there now. */
+  closed: boolean
   /** The probability that the provider still has the last request in its cache; undefined: as good as certain. */
   cacheKept?: number | undefined
 }
@@ -30,7 +32,7 @@ interface Facts {
 /** The next call of a model. */
 export function callOf(
   model: ProjectedModel,
-  { moment, binding, nowMs, systemTokens = 0, shortens, sentMs, sentMessages, repeats, place, cacheKept }: Facts,
+  { moment, binding, nowMs, systemTokens = 0, shortens, sentMs, sentMessages, repeats, place, closed, cacheKept }: Facts,
 ): ModelCall {
   const { input, cacheRead, cacheWrite, caches, tiers } = model
   return {
@@ -44,6 +46,7 @@ export function callOf(
     cacheTtlMs: model.cacheTtlMs ?? 300_000,
     nowMs,
     ...(place === undefined ? {} : { place }),
+    ...(closed ? { closed } : {}),
     systemTokens,
     onlyAtUserTurn: false,
     atUserTurn: moment.atUserTurn,

@@ -291,7 +291,7 @@ export class Projection {
   }
 
   #say(table: Table, shape: Shape | undefined): void {
-    // The driver keeps them until there is a place for them.
+    // The engine tells of nothing where nothing may be added. A model that the host names meanwhile may have another rule.
     const text = table.units.length === 0 || isClosed(this.#pass, this.#wantsAnswer()) ? '' : this.#driver.takeNotices().join('\n')
     if (text === '') return
     table.say(this.#told.notice(text, shape, this.#now()))
@@ -373,6 +373,7 @@ export class Projection {
       sentMessages: this.#pass?.sentMessages,
       repeats: this.#mayHide(),
       place: placeOfNext(this.#pass),
+      closed: isClosed(this.#pass, this.#wantsAnswer()),
       cacheKept: cacheKept?.({ isPrompt: moment.isPrompt }),
     })
   }

@@ -100,6 +100,9 @@ pub struct ModelCall {
     /// The harness's name for the end of its conversation, for `advance`: it is recorded with the notices that come there, so that
     /// a later process finds their place.
     pub place: Option<String>,
+    /// True if nothing may be added at that end. The notices wait for a call where it may: then each file that has changed since the
+    /// model saw it gets one line. Default false.
+    pub closed: Option<bool>,
     /// True if the harness can shorten texts in messages and leave out whole messages: edits with `texts`, and edits of
     /// the kind `gone`. Default false: then only outputs and arguments collapse.
     pub shortens: Option<bool>,

@@ -13,6 +13,7 @@ use context_evidence::{FileNotice, Known, Sentences, StatementKind, Telling};
 use context_lines::FileChange;
 use context_model::chat::Notice;
 use context_model::id::ObjectId;
+use context_projection::request::plan::Call;
 use tracing::instrument;
 
 use crate::engine::{Inner, State};
@@ -31,13 +32,15 @@ impl State {
 }
 
 impl Inner {
-    /// Adds the due notices about files to the pending ones, and records them with the turn. `place` is the host's name for
-    /// where they come.
+    /// Adds the due notices about files to the pending ones, and records them with the turn and the place of the `call` that they
+    /// come with. Where that is closed, nothing is due yet: until it is open, the model may read a file again, the host may take
+    /// out what the model has seen of it, and it may change once more.
     ///
     /// # Errors
     /// Errors of the store; then none of the notices counts as recorded.
     #[instrument(level = "debug", skip_all)]
-    pub(crate) async fn notices(&self, state: &mut State, fsync: Fsync, place: Option<&str>) -> Result<()> {
+    pub(crate) async fn notices(&self, state: &mut State, fsync: Fsync, call: Option<&Call>) -> Result<()> {
+        let place = call.and_then(|call| call.place.as_deref());
         self.unclaimed(state).await?;
         self.note_unread(state, fsync).await?;
         self.keep_evidence(state).await;
@@ -45,6 +48,9 @@ impl Inner {
         loop {
             self.index_mentioned_files(state, fsync).await?;
             self.read_deferred(state, fsync).await?;
+            if call.is_some_and(|call| call.closed) {
+                return Ok(());
+            }
             let open = state.known.open();
             let mut due = Vec::new();
             for file in &open {

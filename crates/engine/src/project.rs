@@ -131,7 +131,7 @@ impl Engine {
                 self.inner.refresh(&mut state).await?;
             }
         }
-        self.inner.notices(&mut state, Fsync::WithSettle, call.place.as_deref()).await?;
+        self.inner.notices(&mut state, Fsync::WithSettle, Some(call)).await?;
         self.inner.note_arrivals(&mut state, together.map(|answers| (answers, was_dead)), call.rolls).await?;
         let times = self.inner.times().await?;
         // The rest cannot fail, and all reads of tools have come as results.
@@ -212,7 +212,7 @@ impl State {
         self.compared = 0;
         let policy = self.request.policy(call, moment(call));
         let mut plan = Plan {
-            notices: self.say(sentences),
+            notices: if call.closed { Vec::new() } else { self.say(sentences) },
             rewrite_cost: self.request.segments.rewrite_cost(&policy),
             spent: self.request.spent,
             point: Some((self.session.point, times)),

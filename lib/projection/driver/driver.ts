@@ -219,20 +219,18 @@ export class Driver<L extends Landmark = Landmark> {
     this.#settled = Promise.resolve()
     await settled
     const edits: Edit[] = []
-    const notices: string[] = []
     let waiting: IncomingMessage[] = []
     for (const { key, message, record, apart } of messages) {
       if (apart === true) {
-        const plan = await this.manager.advance(waiting, { ...call, rolls: false })
+        const plan = await this.manager.advance(waiting, { ...call, rolls: false, closed: true })
         edits.push(...plan.edits)
-        notices.push(...plan.notices)
         waiting = []
       }
       await record?.()
       waiting.push({ key, message })
     }
     const plan = await this.manager.advance(waiting, call)
-    return { ...plan, edits: [...edits, ...plan.edits], notices: [...notices, ...plan.notices] }
+    return { ...plan, edits: [...edits, ...plan.edits] }
   }
 
   /** Restores the state at the last landmark that the store has. */
@@ -267,6 +265,8 @@ export class Driver<L extends Landmark = Landmark> {
   /** Lets the engine rebuild what is visible, and record what is not recorded yet. */
   async #resync(known: 'kept' | L | undefined): Promise<void> {
     this.doubt()
+    // The engine tells again of files that what is visible now says something else of.
+    this.#notices = this.#notices.filter((line) => line === HOW_TO_READ)
     const { messages, recorded, lost = [] } = await this.#port.visible(known)
     const call = this.#port.call({ atUserTurn: false, isPrompt: true, rolls: false })
     const all = async (): Promise<Plan> => {
@@ -304,7 +304,10 @@ export class Driver<L extends Landmark = Landmark> {
     this.#become({ is: 'taken back' })
   }
 
-  /** Hands over messages one by one. A refused message is flattened; if it is refused again, it is left out. */
+  /**
+   * Hands over messages one by one. A refused message is flattened; if it is refused again, it is left out. As after any other
+   * reading of all messages, the next hand-over tells of files.
+   */
   async #oneByOne(lost: readonly IncomingMessage[], messages: IncomingMessage[], recorded: number, call: ModelCall): Promise<Plan> {
     if (lost.length > 0) {
       await this.manager.resync([], 0, call)
@@ -313,7 +316,7 @@ export class Driver<L extends Landmark = Landmark> {
     let plan = await this.manager.resync(messages.slice(0, recorded), recorded, call)
     for (const one of messages.slice(recorded)) {
       const next = await this.#alone(one, call)
-      if (next !== undefined) plan = { ...next, edits: [...plan.edits, ...next.edits], notices: [...plan.notices, ...next.notices] }
+      if (next !== undefined) plan = { ...next, edits: [...plan.edits, ...next.edits] }
     }
     return plan
   }
@@ -322,7 +325,7 @@ export class Driver<L extends Landmark = Landmark> {
     let refusal: unknown
     for (const form of [message, flattened(message)]) {
       try {
-        return await this.manager.advance([{ key, message: form }], call)
+        return await this.manager.advance([{ key, message: form }], { ...call, closed: true })
       } catch (error) {
         if (!isRefusal(error)) throw error
         refusal = error

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use context_engine::{Engine, Options};
+use context_engine::{Call, Engine, Options};
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Status;
 use context_store::Store;
@@ -174,6 +174,29 @@ async fn failed_notice_comes_with_the_next_plan() {
         break;
     }
     assert!(failures > 3, "{failures}");
+}
+
+/// Nothing is told, or recorded as told, where nothing may be added; the next open place gets what is true then.
+#[rstest]
+#[case::changed_twice(&["middle", "new"], Some("+60 -60"))]
+#[case::changed_back(&["middle", "old"], None)]
+#[tokio::test(flavor = "multi_thread")]
+async fn closed_place_keeps_the_notice_for_an_open_one(#[case] texts: &[&str], #[case] end: Option<&str>) {
+    let (bench, mut chat, path) = has_read(lines("old", 60)).await;
+    chat.ends().await;
+    for text in texts {
+        fs::write(&path, lines(text, 60)).unwrap();
+        chat.engine.reconcile().await.unwrap();
+        let closed = Call { closed: true, place: Some("end".into()), ..chat.call() };
+        assert_eq!(chat.engine.advance(Vec::new(), &closed).await.unwrap().notices, Vec::<String>::new());
+    }
+    let recorded = bench.latest(&ObjectId::chat(&SessionId::new("s").unwrap())).await.unwrap();
+    assert!(!recorded.field("turns").unwrap().to_string().contains("\"notices\""), "{recorded:?}");
+    match end {
+        Some(end) => assert!(chat.is_told(end).await.starts_with("stale id=")),
+        None => chat.hears_nothing().await,
+    }
+    chat.hears_nothing().await;
 }
 
 /// Wherever a hand-over fails, reading all messages again records everything once, in its order.

@@ -62,6 +62,8 @@ pub struct Call {
     pub repeats: bool,
     /// The harness's name for the end of its conversation. It is recorded with the notices that come there.
     pub place: Option<String>,
+    /// True if nothing may be added at that end: files that have changed are told of in a later plan, by what the model knows then.
+    pub closed: bool,
     /// True if the harness can leave out messages and shorten texts: edits with texts, and [`Edit::Gone`].
     pub shortens: bool,
     /// When the last request was sent, in milliseconds since the epoch, where the engine does not know: an earlier process sent
