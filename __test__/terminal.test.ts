@@ -62,15 +62,15 @@ describe.runIf(process.platform === 'linux')('in a terminal', () => {
   })
 
   test.each<[string, Record<string, string>, RegExp]>([
-    ['the user’s pager shows it', { PAGER: "sed 's/^/> /'" }, /^> \x1b\[2mPi {2}session first {2}.*\n(> .*\n){20002}$/],
-    ['a pager that stops reading ends it quietly', { PAGER: 'head -2' }, /^\x1b\[2mPi .*\n\\u001b.*\n$/],
+    ['the user’s pager shows it', { PAGER: "sed 's/^/> /'" }, /^> \x1b\[2mlibrary {2}session first {2}.*\n(> .*\n){20002}$/],
+    ['a pager that stops reading ends it quietly', { PAGER: 'head -2' }, /^\x1b\[2mlibrary .*\n\\u001b.*\n$/],
     ['a pager that reads nothing ends it quietly', { PAGER: 'true' }, /^$/],
     [
       'without the user’s pager, it is shown without one',
       { PAGER: 'no-such-pager' },
-      /no-such-pager.*not found\n\x1b\[2mPi .*\n\\u001b.*\n(line\n){20000}two\n/,
+      /no-such-pager.*not found\n\x1b\[2mlibrary .*\n\\u001b.*\n(line\n){20000}two\n/,
     ],
-    ['an empty PAGER is none', { PAGER: '' }, /^\x1b\[2mPi .*\n\\u001b.*\n(line\n){20000}two\n$/],
+    ['an empty PAGER is none', { PAGER: '' }, /^\x1b\[2mlibrary .*\n\\u001b.*\n(line\n){20000}two\n$/],
   ])('%s', async (_name, env, expected) => {
     const store = await storeIn(temporaryFolder('terminal-'))
     const { code, screen } = await shownBy(['show', '--store', store, join(store, '../../a.txt')], env)
