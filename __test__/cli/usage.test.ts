@@ -151,9 +151,10 @@ describe('usage', () => {
     expect(await calls('--project', '/w')).toBe(4)
     const none = await cli(['usage', '--since', '2099-01-01'], env)
     expect(none).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('no model call') })
-    for (const args of [['--by', 'dya'], ['--since', '2026-02-30'], ['--since', 'yesterday'], [join(env['PI_CODING_AGENT_DIR']!, 'none')]]) {
+    const missing = join(env['PI_CODING_AGENT_DIR']!, 'none')
+    for (const args of [['--by', 'dya'], ['--since', '2026-02-30'], ['--since', 'yesterday'], [missing]]) {
       const { code, stdout, stderr } = await cli(['usage', ...args], env)
-      expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: '' })
+      expect({ args, code, stdout }).toEqual({ args, code: args[0] === missing ? 1 : 2, stdout: '' })
       expect(stderr).toMatch(/^pi-context-manager: .+\n$/)
     }
     const now = Date.parse('2026-03-08T15:00:00')
@@ -269,7 +270,7 @@ describe('usage', () => {
     expect((await cli(['usage', '--store', store], env)).stderr).toContain('1 session of the store is not in these files')
     const { stdout } = await cli(['sessions', '--store', store], env)
     expect(stdout).toMatch(/ 0199aaaa {2}Pi {14}1 turn {3}paid \$1\.80, saved \$0\.36/)
-    expect(stdout).toMatch(/ of-a-hos {2}Pi {14}1 turn /)
+    expect(stdout).toMatch(/ of-a-hos {2}library {9}1 turn /)
     const list = JSON.parse((await cli(['sessions', '--store', store, '--json'], env)).stdout)
     expect(list.find(({ id }: { id: string }) => id === '0199aaaa-1')).toMatchObject({ cost: expect.closeTo(1.8003), saved: expect.closeTo(0.36) })
     expect(list.find(({ id }: { id: string }) => id === 'of-a-host')).not.toHaveProperty('cost')
