@@ -69,13 +69,9 @@ impl SqliteSnapshot {
 
 #[async_trait]
 impl Store for SqliteSnapshot {
-    async fn transact(&self, _: Transaction) -> Result<Receipt> {
+    async fn transact_marked(&self, _: Transaction, _: Vec<Option<Erased>>) -> Result<Receipt> {
         self.reads()?;
         Err(StoreError::read_only())
-    }
-
-    async fn transact_marked(&self, transaction: Transaction, _: Vec<Option<Erased>>) -> Result<Receipt> {
-        self.transact(transaction).await
     }
 
     async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {

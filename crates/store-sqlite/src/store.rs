@@ -30,10 +30,6 @@ use super::{SqliteStore, page, prune, search, verify};
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
-        self.write(Prepared::new(transaction)?).await
-    }
-
     async fn transact_marked(&self, transaction: Transaction, marks: Vec<Option<Erased>>) -> Result<Receipt> {
         let mut prepared = Prepared::new(transaction)?;
         prepared.mark(&marks)?;

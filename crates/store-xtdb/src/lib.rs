@@ -170,12 +170,6 @@ async fn check_version(nodes: &Nodes) -> Result<()> {
 
 #[async_trait]
 impl Store for XtdbStore {
-    async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
-        let inner = self.open()?;
-        let mut writer = self.writer.lock().await;
-        inner.transact(&mut writer, transaction, Coming::Now(&Marks::new())).await
-    }
-
     async fn transact_marked(&self, transaction: Transaction, marks: Vec<Option<Erased>>) -> Result<Receipt> {
         let inner = self.open()?;
         let mut writer = self.writer.lock().await;

@@ -47,11 +47,6 @@ macro_rules! forward {
     ($($call:ident: $name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {
         #[async_trait]
         impl<T: Around> Store for T {
-            async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
-                self.before(StoreCall::Transact).await?;
-                self.after(self.inner().transact(transaction).await?)
-            }
-
             async fn transact_marked(
                 &self,
                 transaction: Transaction,

@@ -58,7 +58,9 @@ pub trait Store: Send + Sync {
     /// `CONFLICT` when an expectation does not hold, `INVALID_ARGUMENT` for an envelope that differs from the
     /// stored one, a patch of an unknown object, one that does not fit or one that would hold from before the
     /// latest version on; `STORE_FULL`, `STORE_UNAVAILABLE`, `CLOSED`.
-    async fn transact(&self, transaction: Transaction) -> Result<Receipt>;
+    async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
+        self.transact_marked(transaction, Vec::new()).await
+    }
 
     /// As [`Store::transact`], for versions of another store, with the mark of each whole document that its owner has erased there.
     /// A store that takes no writes refuses them.

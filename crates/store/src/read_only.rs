@@ -41,10 +41,6 @@ macro_rules! forward {
     ($($name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {
         #[async_trait]
         impl Store for ReadOnly {
-            async fn transact(&self, _: Transaction) -> Result<Receipt> {
-                self.refused()
-            }
-
             async fn transact_marked(&self, _: Transaction, _: Vec<Option<Erased>>) -> Result<Receipt> {
                 self.refused()
             }

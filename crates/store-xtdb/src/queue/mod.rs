@@ -213,10 +213,6 @@ impl QueuedStore {
 
 #[async_trait]
 impl Store for QueuedStore {
-    async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
-        self.transact_marked(transaction, Vec::new()).await
-    }
-
     async fn transact_marked(&self, transaction: Transaction, marks: Vec<Option<Erased>>) -> Result<Receipt> {
         self.shared.check_open()?;
         for write in &transaction.writes {

@@ -50,10 +50,6 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
-        self.transact_marked(transaction, Vec::new()).await
-    }
-
     async fn transact_marked(&self, transaction: Transaction, marks: Vec<Option<Erased>>) -> Result<Receipt> {
         let mut state = self.state()?;
         for (id, expected) in &transaction.expected {
