@@ -5,7 +5,7 @@
 import type { ContextManager } from '../../index.js'
 import { handed, isFields, recordable, wellFormed } from '../core/index.ts'
 import { fingerprint } from './identity.ts'
-import { turnMessage } from './recorded.ts'
+import { entriesOf, turnMessage } from './recorded.ts'
 import type { TurnMessage } from './recorded.ts'
 import type { Shape } from './shape.ts'
 import { contentOf, wordsOf } from './unit.ts'
@@ -47,9 +47,7 @@ type Inserted = ReadonlyMap<string, string | null>
 
 /** The texts in the record that the host has put into the past of its conversation. */
 async function insertedIn(manager: ContextManager): Promise<Inserted> {
-  const chat = await manager.get(`chat:${manager.sessionId}`)
-  const turns = (chat?.['turns'] ?? []) as { rolls?: { inserted?: string[]; of?: (string | null)[] }[] }[]
-  const entries = turns.flatMap(({ rolls }) => rolls ?? [])
+  const entries = await entriesOf(manager)
   // An entry of an earlier version does not name the calls.
   return new Map(entries.flatMap(({ inserted = [], of = [] }) => inserted.slice(0, of.length).map((text, at) => [text, of[at] ?? null])))
 }

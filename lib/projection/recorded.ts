@@ -41,6 +41,24 @@ export async function recordOf(manager: ContextManager, txId?: number): Promise<
   }))
 }
 
+/** An entry of a session's record beside its messages: a roll, or what the model or its host has said and when. */
+interface RecordEntry {
+  /** Notices at a place, in lines. */
+  said?: { place?: unknown; lines?: unknown }
+  /** The notices that one line represents. */
+  listed?: unknown
+  /** Texts that the host has put into the past of its conversation, and the first call of the answer that each is in. */
+  inserted?: readonly string[]
+  of?: readonly (string | null)[]
+}
+
+/** The entries of the session's record beside its messages, in their order. */
+export async function entriesOf(manager: ContextManager): Promise<RecordEntry[]> {
+  const chat = await manager.get(`chat:${manager.sessionId}`)
+  const turns = (chat?.['turns'] ?? []) as { rolls?: RecordEntry[] }[]
+  return turns.flatMap(({ rolls }) => rolls ?? [])
+}
+
 /** When the record was last written, which a process does with each request; undefined if that can't be read. */
 export async function recordedMs(manager: ContextManager): Promise<number | undefined> {
   const ms = Date.parse((await manager.pointTimes())[1])

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import type { ContextManager } from '../../index.js'
 import { fingerprint } from './identity.ts'
+import { entriesOf } from './recorded.ts'
 import { isClosed } from './shape.ts'
 import type { Shape } from './shape.ts'
 import { UNDECIDED } from './shapes.ts'
@@ -131,24 +132,17 @@ export function placesBehind(units: readonly Unit[], before = ''): string[] {
 
 /** True if an ID is that of a list in the session's record: of notices that no request had room for. */
 export async function hasList(manager: ContextManager, id: string): Promise<boolean> {
-  const lists = (await rollsOf(manager)).map(({ listed }) => listed)
+  const lists = (await entriesOf(manager)).map(({ listed }) => listed)
   return lists.some((list) => typeof list === 'string' && createHash('sha256').update(list).digest('hex').startsWith(id))
 }
 
 /** The notices in the session's record by their places, each as one text. */
 async function recordedBy(manager: ContextManager): Promise<ReadonlyMap<string, string>> {
   const lines = new Map<string, Set<string>>()
-  for (const { said } of await rollsOf(manager)) {
+  for (const { said } of await entriesOf(manager)) {
     if (typeof said?.place !== 'string' || !Array.isArray(said.lines)) continue
     lines.set(said.place, new Set([...(lines.get(said.place) ?? []), ...said.lines.map(String)]))
   }
   // As the engine sorts them.
   return new Map([...lines].map(([place, all]) => [place, [...all].sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other))).join('\n')]))
-}
-
-/** The entries of the session's record beside its messages. */
-async function rollsOf(manager: ContextManager): Promise<{ said?: { place?: unknown; lines?: unknown }; listed?: unknown }[]> {
-  const chat = await manager.get(`chat:${manager.sessionId}`)
-  const turns = (chat?.['turns'] ?? []) as { rolls?: { said?: { place?: unknown; lines?: unknown }; listed?: unknown }[] }[]
-  return turns.flatMap(({ rolls }) => rolls ?? [])
 }
