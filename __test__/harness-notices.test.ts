@@ -1,16 +1,14 @@
 /** Notices stand in a later process where they stood before, in the same order, so that the provider still has them cached. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { Projection } from '../lib/projection/harness.ts'
 import type { ShapeName } from '../lib/projection/harness.ts'
-import { ContextManager } from '../lib/index.ts'
-import { FILESYSTEM, folder, sqlite, write } from './core/setup.ts'
+import { folder, sqlite, write } from './core/setup.ts'
 import { shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { projected } from './projected.ts'
+import type { ProjectedSession } from './projected.ts'
 
 afterEach(cleanUp)
-
-const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 
 /** A host that keeps only its own messages, in a folder in which others write. */
 class Host {
@@ -20,7 +18,7 @@ class Host {
   readonly #cwd = folder()
   readonly #store = sqlite()
   #changes = 0
-  #process: { manager: ContextManager; projection: Projection } | undefined
+  #process: ProjectedSession | undefined
 
   constructor(shape: ShapeName, model = 'm') {
     this.#shape = shape
@@ -52,18 +50,8 @@ class Host {
     return this.send({ calls: names.map((name) => ({ id: `read_${name}`, name: 'read', args: { path: name }, output: `text of ${name}\n` })) })
   }
 
-  async #start(): Promise<{ manager: ContextManager; projection: Projection }> {
-    const manager = await ContextManager.open({ sessionId: 's', cwd: this.#cwd, store: this.#store, filesystemId: FILESYSTEM, watch: false })
-    onCleanUp(() => manager.close())
-    // Each request gives its notices its own time otherwise.
-    const projection = new Projection(manager, {
-      shape: this.#shape,
-      model: () => ({ ...MODEL, name: this.model }),
-      shortens: true,
-      now: () => 1_000,
-      onWarning: (warning) => expect.unreachable(warning),
-    })
-    return { manager, projection }
+  #start(): Promise<ProjectedSession> {
+    return projected(this.#shape, { model: () => this.model, sessionId: 's', cwd: this.#cwd, store: this.#store })
   }
 }
 

@@ -6,17 +6,16 @@ import { createHash } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { Projection } from '../lib/projection/harness.ts'
 import type { ShapeName } from '../lib/projection/harness.ts'
-import { ContextManager } from '../lib/index.ts'
-import { FILESYSTEM, folder, sqlite, write } from './core/setup.ts'
+import { folder, sqlite, write } from './core/setup.ts'
 import { written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { projected } from './projected.ts'
+import type { ProjectedSession } from './projected.ts'
 
 afterEach(cleanUp)
 
-const MODEL = { contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 const NOTICE = /stale id=\w+ path=\S*?(\w+\.txt) (?:version=(\w{8})|(deleted))/g
 
 /** The text of a file in a version. */
@@ -32,7 +31,7 @@ class Host {
   readonly #restarts: boolean
   model: string
   #session = 's'
-  #process: { manager: ContextManager; projection: Projection } | undefined
+  #process: ProjectedSession | undefined
   #calls = 0
   before: string[] = []
 
@@ -127,32 +126,30 @@ class Host {
     await this.send({ calls: [call] })
   }
 
-  async #start(): Promise<{ manager: ContextManager; projection: Projection }> {
-    const manager = await ContextManager.open({ sessionId: this.#session, cwd: this.#cwd, store: this.#store, filesystemId: FILESYSTEM, watch: false })
-    onCleanUp(() => manager.close())
-    const projection = new Projection(manager, {
-      shape: this.#shape,
-      model: () => ({ ...MODEL, name: this.model }),
-      shortens: true,
-      now: () => 1_000,
-      onWarning: (warning) => expect.unreachable(warning),
-    })
-    return { manager, projection }
+  #start(): Promise<ProjectedSession> {
+    return projected(this.#shape, { model: () => this.model, sessionId: this.#session, cwd: this.#cwd, store: this.#store })
   }
 }
+
+/** The events after another program has changed `a.txt` and the model has called a tool. */
+const changed =
+  (then: (host: Host) => unknown) =>
+  async (host: Host): Promise<void> => {
+    host.put('a.txt', 2)
+    await host.call()
+    await then(host)
+  }
 
 /** The events between the first read of `a.txt` and `b.txt`, both in version 1, and the next prompt; and the notices then. */
 const HAPPENS: [string, (host: Host) => Promise<void>, string[]][] = [
   [
     'the host redacts something else, three times',
-    async (host) => {
-      host.put('a.txt', 2)
-      await host.call()
+    changed(async (host) => {
       for (let time = 0; time < 3; time += 1) {
         host.reword()
         await host.call()
       }
-    },
+    }),
     ['a.txt 2'],
   ],
   [
@@ -192,50 +189,40 @@ const HAPPENS: [string, (host: Host) => Promise<void>, string[]][] = [
   ]),
   [
     'the host redacts a read right before the prompt',
-    async (host) => {
-      host.put('a.txt', 2)
-      await host.call()
+    changed(async (host) => {
       host.change('a.txt', 'redacted')
-    },
+    }),
     [],
   ],
   [
     'the model reads it again',
-    async (host) => {
-      host.put('a.txt', 2)
-      await host.call()
+    changed(async (host) => {
       await host.read('a.txt', 2)
-    },
+    }),
     [],
   ],
   [
     'the model reads it again, and it changes once more',
-    async (host) => {
-      host.put('a.txt', 2)
-      await host.call()
+    changed(async (host) => {
       await host.read('a.txt', 2)
       host.put('a.txt', 3)
       await host.call()
-    },
+    }),
     ['a.txt 3'],
   ],
   [
     'the model writes it',
-    async (host) => {
-      host.put('a.txt', 2)
-      await host.call()
+    changed(async (host) => {
       await host.write('a.txt', 3)
-    },
+    }),
     [],
   ],
   [
     'it changes back',
-    async (host) => {
-      host.put('a.txt', 2)
-      await host.call()
+    changed(async (host) => {
       host.put('a.txt', 1)
       await host.call()
-    },
+    }),
     [],
   ],
   [
@@ -250,23 +237,19 @@ const HAPPENS: [string, (host: Host) => Promise<void>, string[]][] = [
   ],
   [
     'it changes, and is deleted',
-    async (host) => {
-      host.put('a.txt', 2)
-      await host.call()
+    changed(async (host) => {
       host.delete('a.txt')
       await host.call()
-    },
+    }),
     ['a.txt deleted'],
   ],
   [
     'another process takes over in a fork',
-    async (host) => {
-      host.put('a.txt', 2)
-      await host.call()
+    changed(async (host) => {
       await host.fork()
       host.put('b.txt', 2)
       await host.call()
-    },
+    }),
     ['a.txt 2', 'b.txt 2'],
   ],
 ]
@@ -276,15 +259,26 @@ const HOSTS: [ShapeName, string][] = [
   ['openai-chat', 'mistralai/devstral-2'],
 ]
 
+/**
+ * Runs a host that has read `a.txt` and `b.txt`, once in one process and once with a new one before each request: both send the same.
+ * `run` returns the request that is compared.
+ */
+async function inBoth(shape: ShapeName, model: string, run: (host: Host, restarts: boolean) => Promise<string[]>): Promise<void> {
+  const [requests, cwd]: [string[][], string] = [[], folder()]
+  for (const restarts of [false, true]) {
+    const host = new Host(shape, model, restarts, cwd)
+    host.put('b.txt', 1)
+    await host.send()
+    await host.read('a.txt', 1)
+    await host.read('b.txt', 1)
+    requests.push(await run(host, restarts))
+  }
+  expect(requests[1]).toEqual(requests[0])
+}
+
 describe.each(HOSTS)('%s, %s', (shape, model) => {
-  test.each(HAPPENS)('%s: one line for a file that the model knows otherwise', async (_name, happens, expected) => {
-    const [requests, cwd]: [string[][], string] = [[], folder()]
-    for (const restarts of [false, true]) {
-      const host = new Host(shape, model, restarts, cwd)
-      host.put('b.txt', 1)
-      await host.send()
-      await host.read('a.txt', 1)
-      await host.read('b.txt', 1)
+  test.each(HAPPENS)('%s: one line for a file that the model knows otherwise', (_name, happens, expected) =>
+    inBoth(shape, model, async (host, restarts) => {
       await host.call()
       await happens(host)
       expect(host.notices).toEqual([])
@@ -295,21 +289,14 @@ describe.each(HOSTS)('%s, %s', (shape, model) => {
       await host.call()
       expect(host.before.slice(0, before.length)).toEqual(before)
       expect((await host.prompt('and on')).toSorted()).toEqual(expected)
-      requests.push(before)
-    }
-    expect(requests[1]).toEqual(requests[0])
-  })
+      return before
+    }),
+  )
 })
 
 test.each(['openai-chat', 'ai-sdk'] as const)('%s: one that another model got within the turn names no read that the host has changed', async (shape) => {
-  for (const by of ['redacted', 'removed'] as const) {
-    const [requests, cwd]: [string[][], string] = [[], folder()]
-    for (const restarts of [false, true]) {
-      const host = new Host(shape, 'm', restarts, cwd)
-      host.put('b.txt', 1)
-      await host.send()
-      await host.read('a.txt', 1)
-      await host.read('b.txt', 1)
+  for (const by of ['redacted', 'removed'] as const)
+    await inBoth(shape, 'm', async (host) => {
       host.put('a.txt', 2)
       host.put('b.txt', 2)
       await host.call()
@@ -320,20 +307,12 @@ test.each(['openai-chat', 'ai-sdk'] as const)('%s: one that another model got wi
       host.change('a.txt', by)
       await host.call()
       expect(await host.prompt(), by).toEqual(['b.txt 2'])
-      requests.push(host.before)
-    }
-    expect(requests[1]).toEqual(requests[0])
-  }
+      return host.before
+    })
 })
 
-test.each(HOSTS)('%s, %s: one that was told leaves with the read that the host has changed', async (shape, model) => {
-  const [requests, cwd]: [string[][], string] = [[], folder()]
-  for (const restarts of [false, true]) {
-    const host = new Host(shape, model, restarts, cwd)
-    host.put('b.txt', 1)
-    await host.send()
-    await host.read('a.txt', 1)
-    await host.read('b.txt', 1)
+test.each(HOSTS)('%s, %s: one that was told leaves with the read that the host has changed', (shape, model) =>
+  inBoth(shape, model, async (host) => {
     host.put('a.txt', 2)
     host.put('b.txt', 2)
     expect((await host.prompt()).toSorted()).toEqual(['a.txt 2', 'b.txt 2'])
@@ -341,7 +320,6 @@ test.each(HOSTS)('%s, %s: one that was told leaves with the read that the host h
     await host.call()
     expect(host.notices).toEqual([])
     expect(await host.prompt('and on')).toEqual(['b.txt 2'])
-    requests.push(host.before)
-  }
-  expect(requests[1]).toEqual(requests[0])
-})
+    return host.before
+  }),
+)
