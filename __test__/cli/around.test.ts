@@ -196,7 +196,7 @@ describe('the estimate', () => {
     const text = words(report(foundOf(agentOf('Pi', 42.6), { ...agentOf('Codex', 10), sample: { sessions: 1, paid: 5, saved: 1 } }), []))
     expect(text).toMatch(/Pi 1 - \$42\.60 - Codex 1 - \$10\.00 ~\$8\.00 total 2 \$52\.60 - /)
     expect(text).toContain('With pi-context-manager those of Codex would have cost about 20 % less: an estimate, by a replay of the newest session')
-    expect(text).toContain('No session of Pi could be replayed here, so there is no estimate of them; ')
+    expect(text).toContain('Sessions of Pi could not be replayed here and have no estimate; ')
   })
 
   test('has the share of the dollars in the table', () => {

@@ -115,9 +115,7 @@ function estimateNotes(used: readonly AgentSessions[]): string[] {
     Math.abs(share) < LEAST_SHARE
       ? `With pi-context-manager ${whose} would have cost about the same, ${by} on the cache that they had.`
       : `With pi-context-manager ${whose} would have cost about ${percent(Math.abs(share))} ${share > 0 ? 'less' : 'more'}: an estimate, ${by} on the cache that they had.`,
-    ...(unknown.length === 0
-      ? []
-      : [`No session of ${listed(unknown, 'or')} could be replayed here, so there is no estimate of them; "replay --all" takes its time for all.`]),
+    ...(unknown.length === 0 ? [] : [`Sessions of ${listed(unknown)} could not be replayed here and have no estimate; "replay --all" takes its time for all.`]),
   ]
 }
 
@@ -183,6 +181,6 @@ function percent(share: number): string {
   return `${Math.round(100 * share)} %`
 }
 
-function listed(names: readonly string[], word = 'and'): string {
-  return names.length === 1 ? (names[0] as string) : `${names.slice(0, -1).join(', ')} ${word} ${names.at(-1)}`
+function listed(names: readonly string[]): string {
+  return names.length === 1 ? (names[0] as string) : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
 }

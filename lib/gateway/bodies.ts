@@ -39,7 +39,7 @@ export class Bodies {
 
   /** Parses a body. Throws as `JSON.parse` does. */
   parsed(bytes: Buffer, name: string): ParsedBody {
-    // Bytes that are no UTF-8 go out as text does that was decoded, also behind an edit.
+    // Bytes that are not UTF-8 are sent as the text that they decode to, with an edit or without.
     if (bytes.length < LEAST || !isUtf8(bytes)) return { bytes, value: JSON.parse(textOf(bytes)), name, place: undefined }
     const known = this.#known.findLast((one) => one.name === name && isSame(one.bytes, bytes, one.bytes.length >> 1))
     const body = (known === undefined ? undefined : continued(known, bytes)) ?? { bytes, value: JSON.parse(textOf(bytes)) as unknown, name, place: undefined }

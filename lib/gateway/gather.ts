@@ -44,7 +44,7 @@ export class Gathered {
 
 const EMPTY = Buffer.alloc(0)
 
-/** Who announces more, in bytes, has to send it first. */
+/** A client that announces more bytes than this has to send them first. */
 const MOST_EXPECTED = 4 * 1024 * 1024
 
 /** The least size of a buffer. */

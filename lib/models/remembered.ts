@@ -3,7 +3,7 @@
 /** The number of names whose answers are kept at a time. Few sessions use more models; a client can make up any number. */
 const MOST = 100
 
-/** Longer names are no model's, and are not kept. */
+/** The length of the longest name that is kept: models have shorter ones. */
 const LONGEST = 300
 
 /** A question with its answers. They are shared, so they can't be changed. */
