@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { placeOf } from '../extensions/place.ts'
 import { storeOf } from '../lib/cli/store.ts'
 import { UsageError } from '../lib/ui/terminal.ts'
-import { addressesIn, nodeOf, shownUrl } from '../lib/core/node-address.ts'
+import { addressesIn, earlierNodeOf, nodeOf, shownUrl } from '../lib/core/node-address.ts'
 import { journalOf } from '../lib/core/place.ts'
 
 const folders: string[] = []
@@ -27,6 +27,7 @@ describe('an address that is shown', () => {
     ['http://me:p@w@host', 'http://host'],
     ['HTTPS://me:pw@[::1]:1', 'HTTPS://[::1]:1'],
     ['https://host/a%40b', 'https://host/a%40b'],
+    ['http://me:pw@bücher:3000', 'http://bücher:3000'],
   ])('%s is shown as %s', (url, shown) => expect(shownUrl(url)).toBe(shown))
 
   const secret = [
@@ -118,6 +119,10 @@ describe('the journal of a database', () => {
     'http://[::1]:3000',
     'http://127.0.0.2:3000',
     'http://0x7f000001:3000',
+    'http://0.0.0.0:3000',
+    'http://[::]:3000',
+    'http://[::ffff:127.0.0.1]:3000',
+    'http://[::ffff:0.0.0.0]:3000',
   ])('%s has the same', (url) => {
     const place = folder()
     expect(nodeOf(url)).toBe(nodeOf(plain))
@@ -133,6 +138,19 @@ describe('the journal of a database', () => {
     expect(nodeOf('http://Db.Internal')).toBe(nodeOf('http://db.internal:80/'))
     expect(nodeOf('https://db')).toBe(nodeOf('https://me:pw@DB:443/_xtdb'))
   })
+
+  test.each([
+    ['https://db/%61%7E%5f', 'https://db/a~_'],
+    ['https://db/a%2fb', 'https://db/a%2Fb'],
+    ['https://db/%62/../a', 'https://db/a'],
+    ['http://bücher/x', 'http://xn--bcher-kva/x'],
+    ['http://[::ffff:10.0.0.1]:3000', 'http://10.0.0.1:3000'],
+  ])('%s is %s', (url, same) => expect(nodeOf(url)).toBe(nodeOf(same)))
+
+  test.each([
+    ['https://db/a%2Fb', 'https://db/a/b'],
+    ['https://db/a%2561', 'https://db/aa'],
+  ])('%s is not %s', (url, other) => expect(nodeOf(url)).not.toBe(nodeOf(other)))
 
   test('the order of the nodes makes no difference, nor does one that comes or goes', () => {
     const place = folder()
@@ -152,9 +170,22 @@ describe('the journal of a database', () => {
     writeFileSync(named, '')
     expect(journalOf(plain, place)).toBe(named)
   })
+
+  test.each([
+    ['http://me:pw@0.0.0.0:3000/', 'http://0.0.0.0:3000'],
+    ['https://db/%61/', 'https://db:443/%61'],
+    ['http://[::ffff:127.0.0.1]:3000/_xtdb', 'http://[::ffff:7f00:1]:3000'],
+  ])('so is one of %s in the spelling before', (url, spelling) => {
+    const place = folder()
+    const named = join(place, `xtdb-${earlierName(spelling)}.db`)
+    expect(earlierNodeOf(url)).toBe(spelling)
+    expect(journalOf(url, place)).not.toBe(named)
+    writeFileSync(named, '')
+    expect(journalOf(url, place)).toBe(named)
+  })
 })
 
-/** The SHA-256 of the address as it was written. */
+/** The part of a journal's name that comes from a spelling of an address. */
 function earlierName(url: string): string {
   return createHash('sha256').update(url).digest('hex').slice(0, 12)
 }

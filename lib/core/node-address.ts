@@ -29,7 +29,7 @@ export function shownUrl(url: string): string {
   const rest = url.slice(scheme.length)
   // Up to the last sign: a password may have signs, slashes and question marks that should have been escaped.
   const place = rest.slice(rest.lastIndexOf('@') + 1).replace(/[?#].*$/s, '')
-  return /^(?:\[[\d.:a-f]+\]|[\w.-]+)(?::\d*)?(?:\/|$)/i.test(place) ? scheme + place : `${scheme}(an unusual address)`
+  return /^(?:\[[\d.:a-f]+\]|[\p{L}\p{N}_.-]+)(?::\d*)?(?:\/|$)/iu.test(place) ? scheme + place : `${scheme}(an unusual address)`
 }
 
 /**
@@ -37,19 +37,54 @@ export function shownUrl(url: string): string {
  * user name and password, which change.
  */
 export function nodeOf(address: string): string {
-  const shown = shownUrl(address.trim())
-  let url: URL
+  const url = urlOf(address)
+  return url === undefined ? shownUrl(address.trim()) : joined(url, pathOf(url), plainHost(hostOf(url)))
+}
+
+/** The same in the spelling of earlier versions, which named journals after it. */
+export function earlierNodeOf(address: string): string {
+  const url = urlOf(address)
+  return url === undefined ? shownUrl(address.trim()) : joined(url, rawPathOf(url), hostOf(url))
+}
+
+function urlOf(address: string): URL | undefined {
   try {
-    url = new URL(shown)
+    return new URL(shownUrl(address.trim()))
   } catch {
-    return shown
+    return undefined
   }
-  const name = url.hostname.replace(/\.$/, '')
+}
+
+function joined(url: URL, path: string, name: string): string {
   const isHere = name === 'localhost' || name.endsWith('.localhost') || name === '[::1]' || /^127(?:\.\d+){3}$/.test(name)
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
-  const path = url.pathname
+  return `${url.protocol}//${isHere ? 'localhost' : name}:${port}${path}`
+}
+
+/** The host as `URL` spells it: small letters, Punycode, numbers of an address in their usual form. */
+function hostOf(url: URL): string {
+  return url.hostname.replace(/\.$/, '')
+}
+
+/** The host in the form that it has most often: an address of version 4 as such, and `localhost` for the one that means any. */
+function plainHost(name: string): string {
+  const [, high, low] = /^\[::ffff:([\da-f]+):([\da-f]+)\]$/.exec(name) ?? []
+  const numbers = [high, low].map((half) => Number.parseInt(half ?? '', 16))
+  const plain = high === undefined ? name : numbers.flatMap((half) => [half >> 8, half & 255]).join('.')
+  return plain === '0.0.0.0' || plain === '[::]' ? 'localhost' : plain
+}
+
+function rawPathOf(url: URL): string {
+  return url.pathname
     .replace(/\/+$/, '')
     .replace(/\/_xtdb$/, '')
     .replace(/\/+$/, '')
-  return `${url.protocol}//${isHere ? 'localhost' : name}:${port}${path}`
+}
+
+/** The path without needless escapes, the others in capitals (RFC 3986, section 6.2.2). */
+function pathOf(url: URL): string {
+  return rawPathOf(url).replace(/%[\da-f]{2}/gi, (escape) => {
+    const character = String.fromCharCode(Number.parseInt(escape.slice(1), 16))
+    return /[\w.~-]/.test(character) ? character : escape.toUpperCase()
+  })
 }

@@ -4,7 +4,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
 import type { StoreOptions } from '../../index.js'
-import { nodeOf } from './node-address.ts'
+import { earlierNodeOf, nodeOf } from './node-address.ts'
 
 /**
  * The default path of the embedded store: `pi-context-manager/context.db` in the user's data directory
@@ -24,8 +24,9 @@ export function defaultStorePath(): string {
 export function journalOf(url: string, folder: string, urls: readonly string[] = []): string {
   const nodes = [...new Set([url, ...urls].map(nodeOf))].sort()
   const named = nodes.map((node) => join(folder, `xtdb-${short(node)}.db`))
-  // Earlier versions named it after the first address as it was written.
-  const earlier = [url, ...urls].map((address) => join(folder, `xtdb-${short(address)}.db`))
+  // Earlier versions named it after a spelling that left more as it was written, and before that after the address itself.
+  const spellings = [url, ...urls].flatMap((address) => [earlierNodeOf(address), address])
+  const earlier = spellings.map((spelling) => join(folder, `xtdb-${short(spelling)}.db`))
   return [...named, ...earlier].find((path) => existsSync(path)) ?? named[0]!
 }
 

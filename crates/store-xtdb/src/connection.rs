@@ -114,7 +114,7 @@ impl<'a> UrlParts<'a> {
             None => host.split_at(host.find(':').unwrap_or(host.len())),
         };
         let is_host = |c: char| {
-            c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') || (host.starts_with('[') && c == ':')
+            c.is_alphanumeric() || matches!(c, '.' | '-' | '_') || (host.starts_with('[') && c == ':')
         };
         let is_port =
             port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
@@ -259,6 +259,7 @@ mod tests {
     #[case::capitals("HTTP://me:pw@host", "http://host", Some("me:pw"))]
     #[case::colons("http://me:a:b@[::1]:1", "http://[::1]:1", Some("me:a:b"))]
     #[case::address("http://[::1]:3000/", "http://[::1]:3000", None)]
+    #[case::letters("http://me:pw@b\u{fc}cher:3000", "http://b\u{fc}cher:3000", Some("me:pw"))]
     fn password_is_sent_and_not_shown(#[case] url: &str, #[case] shown: &str, #[case] sent: Option<&str>) {
         let base = NodeAddress::new(url).unwrap();
         let header = sent.map(|sent| format!("Basic {}", BASE64.encode(sent)));
