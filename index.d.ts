@@ -842,7 +842,10 @@ export interface SessionSummary {
   objects: number
   /** When it was last written, RFC 3339. */
   lastWritten: string
-  /** The folder that it worked in, if that is known. */
+  /**
+   * The folder that it worked in: the one in its prompt, else the working directory that it was last opened with. A session
+   * that only an earlier version has opened has the one that contains all of its files, if there is one.
+   */
   folder?: string
   /** The beginning of the first prompt, on one line. */
   firstPrompt?: string

@@ -47,9 +47,9 @@ describe('documents', () => {
     } else if (make.type === 'system_prompt') {
       await manager.setSystemPrompt(make.text!)
     }
-    const { outcome, records_evidence, ...got } = (await manager.get(document['xt/id'])) as Record<string, unknown>
+    const { outcome, records_evidence, folder, ...got } = (await manager.get(document['xt/id'])) as Record<string, unknown>
     // The fields that the engine adds to the model's document are part of its content hash.
-    const isAdded = outcome !== undefined || records_evidence !== undefined
+    const isAdded = [outcome, records_evidence, folder].some((field) => field !== undefined)
     expect(got).toEqual(isAdded ? { ...document, content_hash: got['content_hash'] } : document)
     if (isAdded) expect(got['content_hash']).not.toBe(document['content_hash'])
   })

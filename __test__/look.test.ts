@@ -47,6 +47,36 @@ describe('looking into a store', () => {
     expect(inspected.stdout).toContain('mend the pelican')
   })
 
+  test('a session belongs to the folder that it was opened in, whatever it has read', async () => {
+    const folder = temporaryFolder('look-')
+    const [here, there] = [join(folder, 'here'), join(folder, 'there')] as const
+    mkdirSync(here)
+    mkdirSync(there)
+    writeFileSync(join(there, 'a.txt'), 'text')
+    const path = join(folder, 'store', 'context.db')
+    const begin = async (sessionId: string, cwd: string, file?: string): Promise<void> => {
+      const manager = await ContextManager.open({ sessionId, cwd, store: { kind: 'sqlite', path }, watch: false })
+      if (file !== undefined) await manager.indexFile(file)
+      await manager.close()
+    }
+    await begin('reads-there', here, join(there, 'a.txt'))
+    await begin('empty', here)
+    await begin('works-there', there, 'a.txt')
+    const found = async (project: string): Promise<string[]> => {
+      const { stdout } = await cli(['sessions', '--store', path, '--json', '--project', project])
+      return (JSON.parse(stdout || '[]') as { id: string; folder: string }[]).map(({ id, folder: of }) => `${id} ${of}`).sort()
+    }
+    expect(await found(here)).toEqual([`empty ${here}`, `reads-there ${here}`])
+    expect(await found(there)).toEqual([`works-there ${there}`])
+    // An export carries it.
+    const copy = join(folder, 'copy.db')
+    const file = join(folder, 'all.jsonl')
+    expect((await cli(['export', '--store', path, file])).code).toBe(0)
+    expect((await cli(['import', '--store', copy, file])).code).toBe(0)
+    const { stdout } = await cli(['sessions', '--store', copy, '--json', '--project', here])
+    expect(JSON.parse(stdout)).toHaveLength(2)
+  })
+
   test('search has the exit codes of grep, and finds older versions', async () => {
     const folder = temporaryFolder('look-')
     const store = await storeIn(folder)
@@ -164,7 +194,7 @@ describe('looking into a store', () => {
     expect((await cli(['inspect', '--store', store, '5f'])).stderr).toMatch(/5f may be .*claude-code:5f/)
     const found = await cli(['search', '--store', store, 'heron', '--session', 'claude-code:5f'])
     expect(found.stdout).toContain('  Claude Code  session claude-code:5f')
-    expect((await cli(['log', '--store', store, 'call_3'])).stdout).toMatch(/^Codex {2}session codex:5f\n/)
+    expect((await cli(['log', '--store', store, 'call_3'])).stdout).toContain(`Codex  session codex:5f  ${folder}\n`)
     expect(JSON.parse((await cli(['show', '--store', store, 'session:codex:5f', '--json'])).stdout)).toMatchObject({ session: 'codex:5f', host: 'codex' })
   })
 

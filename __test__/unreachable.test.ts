@@ -2,6 +2,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, renameSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
@@ -41,7 +42,7 @@ test('a session opens without its database if it is new or known, and not if ano
   const again = await ContextManager.open(options('s'))
   expect((await again.sessionSets()).sessionIndex).toEqual(['one'])
   await again.close()
-  const known = await ContextManager.open(options('known', true))
+  const known = await ContextManager.open({ ...options('known', true), cwd: tmpdir() })
   expect((await known.history('session:known')).length).toBe(1)
   await known.close()
 })

@@ -228,7 +228,8 @@ pub struct SessionSummary {
     pub objects: f64,
     /// When it was last written, RFC 3339.
     pub last_written: String,
-    /// The folder that it worked in, if that is known.
+    /// The folder that it worked in: the one in its prompt, else the working directory that it was last opened with. A session
+    /// that only an earlier version has opened has the one that contains all of its files, if there is one.
     pub folder: Option<String>,
     /// The beginning of the first prompt, on one line.
     pub first_prompt: Option<String>,

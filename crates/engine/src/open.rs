@@ -4,14 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::session::client::{Client, Fsync};
+use crate::session::commit::commit;
 use crate::session::error::{EngineError, Result};
 use crate::session::options::Options;
 use crate::session::refresh;
 use context_model::chat::begun;
 use context_model::object::Document;
-use context_model::session::Sets;
+use context_model::session::{self, FOLDER};
 use context_projection::request::segments::Segments;
 use context_store::{StoreError, Transaction, Write, transfer};
+use serde_json::json;
 use tracing::instrument;
 
 use crate::engine::{Engine, Inner, State};
@@ -54,8 +56,13 @@ impl Inner {
         };
         if !is_known {
             self.start(&mut state).await?;
-        } else if let Err(error) = self.store().set_note(&self.opened(), &now()).await {
-            tracing::warn!(code = %error.code(), "the store could not note that the session was opened");
+        } else {
+            if let Err(error) = self.store().set_note(&self.opened(), &now()).await {
+                tracing::warn!(code = %error.code(), "the store could not note that the session was opened");
+            }
+            if let Err(error) = self.note_folder(&mut state).await {
+                tracing::warn!(code = %error.code(), "the store could not note where the session works");
+            }
         }
         self.apply(&mut state);
         Ok(())
@@ -67,15 +74,31 @@ impl Inner {
         format!("opened:{}", self.client.session_id())
     }
 
+    /// Records the folder of a session that continues in another one, or that an earlier version of this library has begun.
+    async fn note_folder(&self, state: &mut State) -> Result<()> {
+        let folder = self.client.paths.working_folder();
+        if state.session.folder.as_deref() == Some(&*folder) {
+            return Ok(());
+        }
+        commit(&self.client, &mut state.session, Fsync::WithSettle, |_, work| {
+            work.session.put(&[FOLDER], json!(folder));
+            Ok(())
+        })
+        .await?;
+        state.session.folder = Some(folder);
+        Ok(())
+    }
+
     async fn start(&self, state: &mut State) -> Result<()> {
         let session = self.client.session_id();
+        let folder = self.client.paths.working_folder();
         let documents = [
             begun(session)?,
             Document::system_prompt(
                 session,
                 self.client.options.system_prompt.as_deref().unwrap_or_default(),
             ),
-            Sets::default().document(session),
+            session::begun(session, &folder)?,
         ];
         let transaction = Transaction {
             writes: documents.into_iter().map(Write::put).collect(),
@@ -84,6 +107,7 @@ impl Inner {
         match self.client.write(transaction, Fsync::Now).await {
             Ok(receipt) => {
                 state.session.started(receipt.tx_id);
+                state.session.folder = Some(folder);
                 self.client.note_newest(receipt.tx_id);
                 Ok(())
             }

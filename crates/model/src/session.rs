@@ -19,6 +19,24 @@ const POOL: &str = "metadata_pool";
 const ACTIVE: &str = "active_set";
 const PINNED: &str = "pinned_set";
 
+/// The field of a session document with the folder that the session works in.
+pub const FOLDER: &str = "folder";
+
+/// Returns the document of a session that begins in this folder.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` if the document can't be made.
+pub fn begun(session: &SessionId, folder: &str) -> Result<Document, ModelError> {
+    let (id, object_type, source, mut payload) = Sets::default().document(session).into_parts();
+    payload.insert(FOLDER.into(), json!(folder));
+    Document::new(id, object_type, source, payload)
+}
+
+/// The folder that a session works in, as its document has it; `None` where an earlier version of this library began it.
+pub fn folder_of(session: &Document) -> Option<&str> {
+    session.text(FOLDER)
+}
+
 /// The changes that operations make to the sets. The sets stay as they are until [`Sets::apply`], so a change that can't be
 /// saved is dropped. Operations see what earlier ones of the same change have done.
 #[derive(Clone, Debug, Default)]

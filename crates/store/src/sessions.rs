@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
+use context_model::session::folder_of;
 use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
 use serde::{Deserialize, Serialize};
@@ -24,8 +25,8 @@ pub struct SessionSummary {
     pub objects: usize,
     /// When its chat or its sets were last written.
     pub last_written: Timestamp,
-    /// The folder that it worked in: the one in its system prompt or its host's first words, otherwise the one that contains all
-    /// of its files.
+    /// The folder that it worked in: the one in its system prompt or its host's first words, otherwise its recorded working
+    /// directory; without any of these the one that contains all of its files.
     pub folder: Option<String>,
     /// The beginning of the user's own first words, on one line.
     pub first_prompt: Option<String>,
@@ -156,8 +157,10 @@ async fn summary(store: &dyn Store, id: SessionId) -> Result<Option<SessionSumma
     let said = if turns == 0 { Vec::new() } else { first_texts(store, &id).await? };
     let named =
         prompted_folder(store, &id).await?.or_else(|| said.iter().find_map(|text| hosts_folder(text)));
-    let folder = match named {
+    let recorded = || folder_of(&session.document).map(str::to_owned);
+    let folder = match named.or_else(recorded) {
         Some(folder) => Some(folder),
+        // An earlier version of this library began it.
         None => shared_folder(store, &index).await?,
     };
     let first_prompt = opening::first_words(&said);

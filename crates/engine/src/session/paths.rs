@@ -115,6 +115,11 @@ impl Paths {
         self.resolve_from(&self.cwd, raw)
     }
 
+    /// The working directory, as the paths of files in it begin: on this machine, without links.
+    pub fn working_folder(&self) -> String {
+        self.resolve(&self.cwd).map_or_else(|_| self.cwd.clone(), |place| place.source.path)
+    }
+
     /// As [`Paths::resolve`], relative to another directory of the agent.
     pub fn resolve_from(&self, base: &str, raw: &str) -> Result<Place> {
         if raw.is_empty() || raw.len() > MAX_PATH || raw.contains('\0') {

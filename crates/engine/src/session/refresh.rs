@@ -4,7 +4,7 @@
 use context_model::chat::Chat;
 use context_model::id::ObjectId;
 use context_model::object::Document;
-use context_model::session::Sets;
+use context_model::session::{Sets, folder_of};
 use context_model::time::TxId;
 use context_store::{AsOf, Outline, StoreError};
 use serde_json::Value;
@@ -31,6 +31,7 @@ pub(crate) async fn load(client: &Client, session: &mut Session) -> Result<bool>
     let chat = store.get(&client.chat_id, AsOf::default()).await?;
 
     session.sets = sets;
+    session.folder = folder_of(&found.document).map(str::to_owned);
     session.session_tx = Some(found.tx_id);
     session.point = found.tx_id.max(session.point);
     for outline in first.into_iter().chain(second).flatten() {

@@ -42,6 +42,8 @@ pub(crate) struct Session {
     pub seen: TxId,
     /// The time of the last fetch of other machines' writes, in the harness's milliseconds.
     pub pulled_ms: i64,
+    /// The folder in the session document.
+    pub folder: Option<String>,
     /// True if the session document has a `display_paths` field.
     pub has_displays: bool,
     /// True once the instance is closed: every later call fails.

@@ -80,9 +80,10 @@ async fn the_objects_of_a_new_session_have_the_fields_of_the_specification() {
     let expected = "content content_hash records_evidence session_ref toolcall_refs turn_count turns";
     assert_eq!(fields("chat:s").await, expected);
     assert_eq!(fields("system_prompt:s").await, "content content_hash");
+    // One more field says where the session works.
     assert_eq!(
         fields("session:s").await,
-        "active_set chat_ref content_hash metadata_pool pinned_set session_id session_index system_prompt_ref"
+        "active_set chat_ref content_hash folder metadata_pool pinned_set session_id session_index system_prompt_ref"
     );
     assert_eq!(fields("call_1").await, "args chat_ref content content_hash status tool");
     let file = engine.index_file(&bench.write("a", ""), None, None).await.unwrap().id;

@@ -2,7 +2,7 @@
 
 use context_engine::{Engine, Options, Wanted};
 use context_model::error::ErrorCode;
-use context_model::id::ObjectId;
+use context_model::id::{ObjectId, SessionId};
 use context_model::index::Action;
 use rstest::rstest;
 use serde_json::json;
@@ -169,6 +169,51 @@ async fn future_source_type_is_shown_and_left_alone() {
     assert_eq!(view.blocks().next().unwrap().content, "a,b");
     assert_eq!(bench.versions(&id).await.len(), 1);
     assert_eq!(bench.latest(&id).await.unwrap().to_json()["source"], binding);
+}
+
+/// The folder of a session's document, and the number of its versions.
+async fn recorded(bench: &Bench, session: &str) -> (Option<String>, usize) {
+    let versions = bench.versions(&ObjectId::new(format!("session:{session}"))).await;
+    (versions.last().and_then(|last| last.text("folder").map(str::to_owned)), versions.len())
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_folder_of_a_session_is_recorded_where_it_begins_and_where_it_goes_on(
+    #[values(Memory, Sqlite)] backend: Backend,
+) {
+    use context_model::session::Sets;
+    use context_store::{Transaction, Write, transfer};
+    let (bench, engine) = session(backend).await;
+    let root = bench.path("").trim_end_matches('/').to_owned();
+    assert_eq!(recorded(&bench, "s").await, (Some(root.clone()), 1));
+    engine.close().await.unwrap();
+    bench.open("s").await.close().await.unwrap();
+    assert_eq!(recorded(&bench, "s").await, (Some(root.clone()), 1), "nothing new is written");
+    bench.write("real/a.rs", "text");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("real", bench.root().join("alias")).unwrap();
+    let elsewhere = |session: &str| Options {
+        cwd: bench.path(LINKED.rsplit_once('/').unwrap().0),
+        ..bench.options(session)
+    };
+    Engine::open(elsewhere("s")).await.unwrap().close().await.unwrap();
+    assert_eq!(recorded(&bench, "s").await, (Some(format!("{root}/real")), 2));
+    // One that an earlier version has begun.
+    let early = SessionId::new("early").unwrap();
+    let writes = [context_model::chat::begun(&early).unwrap(), Sets::default().document(&early)];
+    let writes = writes.into_iter().map(Write::put).collect();
+    bench.store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
+    bench.open("early").await.close().await.unwrap();
+    assert_eq!(recorded(&bench, "early").await, (Some(root.clone()), 2));
+    // An export has it.
+    let id = SessionId::new("s").unwrap();
+    let mut file = Vec::new();
+    let objects = transfer::session_objects(&*bench.store, &id).await.unwrap();
+    transfer::export(&*bench.store, &objects, &mut file).await.unwrap();
+    let other = Bench::new(backend);
+    transfer::import(&mut std::io::Cursor::new(file), &*other.store).await.unwrap();
+    assert_eq!(recorded(&other, "s").await, (Some(format!("{root}/real")), 2));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -162,6 +162,42 @@ async fn as_many_leave_as_the_size_takes_and_only_of_the_project() {
     assert!(nothing.to_string().contains("by age, by size or by project"), "{nothing}");
 }
 
+/// Three sessions without a prompt: of the folder, from another one with files of this folder, and one of an earlier version, of
+/// which only the files are known.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_recorded_folder_counts_and_the_files_only_without_one() {
+    let world = World::new();
+    for (name, folder, read) in [
+        ("there", Some("/home/me/p"), "/home/me/q/read.rs"),
+        ("elsewhere", Some("/home/me/q"), "/home/me/p/read.rs"),
+        ("earlier", None, "/home/me/p/in/old.rs"),
+        ("empty", Some("/home/me/p/in"), ""),
+    ] {
+        let session = SessionId::new(name).unwrap();
+        let document = match folder {
+            Some(folder) => context_model::session::begun(&session, folder).unwrap(),
+            None => context_model::session::Sets::default().document(&session),
+        };
+        let own = file(read, "text");
+        let mut sets = Patch::new();
+        sets.set(&["session_index"], json!([own.id().as_str()]));
+        let mut writes = vec![Write::put(Document::chat(&session)), Write::put(document)];
+        if !read.is_empty() {
+            writes.extend([Write::put(own), Write::patch(ObjectId::session(&session), sets)]);
+        }
+        world.write(writes).await;
+        world.pass(2);
+    }
+    let of_project = Prune { project: Some("/home/me/p/".into()), ..Prune::default() };
+    let left = world.store.prune(of_project).await.unwrap();
+    let folders: Vec<_> = left.sessions.iter().map(|s| (s.id.as_str(), s.folder.as_deref())).collect();
+    assert_eq!(
+        folders,
+        [("there", Some("/home/me/p")), ("earlier", Some("/home/me/p/in")), ("empty", Some("/home/me/p/in"))]
+    );
+    assert_eq!(world.names().await, ["elsewhere"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_written_or_opened_within_the_last_day_stays() {
     let world = World::new();
