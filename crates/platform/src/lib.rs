@@ -7,7 +7,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 mod facts;
 #[cfg(unix)]
@@ -113,6 +113,17 @@ const OPENED_AT_ONCE: usize = 4;
 /// Opens a file that only its owner can read and write: mode 0600 whatever the umask, on Windows its own access list.
 pub fn private_file(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     system::private_file(options, path)
+}
+
+/// The path, absolute and with the links on the way to its folder followed, so that a file has one path by whatever links its
+/// folder is reached. On Windows the links stay, because not all programs take the form of path that the system then gives.
+#[must_use]
+pub fn in_real_folder(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let folders = path.ancestors().skip(1).take(if cfg!(windows) { 0 } else { usize::MAX });
+    // Folders that are still missing will be made without links.
+    let found = folders.filter_map(|folder| Some((folder, folder.canonicalize().ok()?))).next();
+    found.and_then(|(folder, real)| Some(real.join(path.strip_prefix(folder).ok()?))).unwrap_or(path)
 }
 
 /// Makes a folder and its missing parents for their owner alone: mode 0700, on Windows an access list that files in it

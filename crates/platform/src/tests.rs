@@ -97,6 +97,21 @@ fn private_files_and_folders_are_usable_by_their_owner() {
 }
 
 #[test]
+fn a_file_has_one_path_by_whatever_links_its_folder_is_reached() {
+    let folder = tempfile::tempdir().unwrap();
+    let real = folder.path().canonicalize().unwrap();
+    fs::create_dir(real.join("inside")).unwrap();
+    let path = real.join("inside").join("missing").join("file");
+    assert_eq!(in_real_folder(&path), path);
+    assert_eq!(in_real_folder(Path::new("file")), std::env::current_dir().unwrap().join("file"));
+    if cfg!(unix) && link(&real.join("inside"), &real.join("linked"), true) {
+        assert_eq!(in_real_folder(&real.join("linked").join("missing").join("file")), path);
+        // A link in the file's own place stays.
+        assert_eq!(in_real_folder(&real.join("linked")), real.join("linked"));
+    }
+}
+
+#[test]
 fn an_existing_folder_has_free_space() {
     let folder = tempfile::tempdir().unwrap();
     assert!(free_space(folder.path()).is_some_and(|bytes| bytes > 0));

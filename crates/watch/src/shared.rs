@@ -63,14 +63,17 @@ impl SharedTracker {
         sink: impl Sink,
     ) -> Result<Self, WatchError> {
         let capacity = options.capacity;
+        // One directory under the names of several links is one.
+        let real =
+            Utf8PathBuf::from_path_buf(context_platform::in_real_folder(marker_directory.as_std_path()));
+        let marker_directory = real.unwrap_or_else(|_| marker_directory.to_owned());
         // Held until the member is in the table, so that the last one can't end the tracker meanwhile.
         let mut hubs = locked(&HUBS);
         let hubs = hubs.get_or_insert_default();
-        let hub = match hubs.get(marker_directory) {
+        let hub = match hubs.get(&marker_directory) {
             Some(hub) => Arc::clone(hub),
             None => {
                 let members = Arc::<Members>::default();
-                let marker_directory = marker_directory.to_owned();
                 let options = TrackerOptions { marker_directory: Some(marker_directory.clone()), ..options };
                 let tracker = NotifyTracker::start(options, Fanout(Arc::clone(&members)))?;
                 let (key, changing) = (marker_directory, Mutex::default());

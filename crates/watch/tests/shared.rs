@@ -50,6 +50,20 @@ fn flush(tracker: &SharedTracker) {
     tracker.flush().wait_timeout(GENEROUS).expect("the flush is answered").unwrap();
 }
 
+#[cfg(unix)]
+#[test]
+fn a_directory_behind_a_link_is_the_same_one() {
+    let place = Place::new();
+    fs::create_dir(place.root.join("own")).unwrap();
+    std::os::unix::fs::symlink(place.root.join("own"), place.root.join("linked")).unwrap();
+    let (mirror, first) = place.mirror();
+    let marker = place.root.join("linked/watch");
+    let second = SharedTracker::join(&marker, TrackerOptions::default(), |_: Event| {}).unwrap();
+    track(&mirror, &first, &place.file("a", "1"));
+    assert_ne!(first.status().watched_directories, 0);
+    assert_eq!(second.status().watched_directories, first.status().watched_directories, "one tracker");
+}
+
 #[test]
 fn each_hears_of_its_own_files_and_both_of_a_common_one() {
     let place = Place::new();
