@@ -66,7 +66,7 @@ pub(crate) async fn open(options: Option<StoreOptions>) -> Result<Opened, Coded>
             }
             match journal {
                 Some(journal) => {
-                    let queue = QueuedStore::open(QueueOptions::new(journal, xtdb)).await?;
+                    let queue = QueuedStore::open_shared(QueueOptions::new(journal, xtdb)).await?;
                     Opened { store: Arc::clone(&queue) as Arc<dyn Store>, about: About::Queue(queue) }
                 }
                 None => {

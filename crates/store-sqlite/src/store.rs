@@ -202,6 +202,17 @@ impl OwnedStore for SqliteStore {
 }
 
 impl SqliteStore {
+    /// True if a store that is opened now could use what this one has open: not after it was closed, after a failed sync, or after
+    /// an exchange of the file.
+    pub fn is_sound(&self) -> bool {
+        self.in_place().is_ok() && self.core.is_sound()
+    }
+
+    /// True if both use the same connections and threads.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.core, &other.core)
+    }
+
     /// Fails if the store is closed or its files are missing.
     fn in_place(&self) -> Result<()> {
         self.check_open()?;

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -11,9 +12,14 @@ use percent_encoding::percent_decode_str;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use reqwest::{StatusCode, Url, redirect};
 use rustls::{ClientConfig, RootCertStore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// After this long without a request, a connection is closed.
 const IDLE: Duration = Duration::from_secs(20);
+
+/// The most connections that a client has at once, however many sessions use it. One call makes up to 16 requests at once, so
+/// no call takes all of them.
+const MOST_CONNECTIONS: usize = 32;
 
 /// The most bytes that an answer has, or one element of an answer that is read element by element. A node with any sensible
 /// history sends less; a longer answer would take all memory.
@@ -135,7 +141,10 @@ pub(crate) struct RequestHead<'a> {
 }
 
 /// Connections to nodes.
-pub(crate) struct HttpClient(reqwest::Client);
+pub(crate) struct HttpClient {
+    client: reqwest::Client,
+    free: Arc<Semaphore>,
+}
 
 impl HttpClient {
     /// A client that waits this long for a connection. The machine's certificates are only read if one of the nodes needs
@@ -155,26 +164,29 @@ impl HttpClient {
             .http1_only()
             .build()
             .map_err(|e| failed(&e))?;
-        Ok(Self(client))
+        Ok(Self { client, free: Arc::new(Semaphore::new(MOST_CONNECTIONS)) })
     }
 
-    /// Sends a request, and returns once the answer begins.
+    /// Sends a request once there is a connection for it, and returns when the answer begins.
     pub(crate) async fn send(
         &self,
         base: &NodeAddress,
         head: &RequestHead<'_>,
     ) -> std::result::Result<Response, Failure> {
+        let taken = Arc::clone(&self.free).acquire_owned().await;
+        let taken = taken.map_err(|closed| Failure::Broken(closed.to_string()))?;
         let url = format!("{}{}", base.shown, head.path);
         let mut request = match head.body {
-            Some((mime, text)) => self.0.post(url).header(CONTENT_TYPE, mime).body(text.to_owned()),
-            None => self.0.get(url),
+            Some((mime, text)) => self.client.post(url).header(CONTENT_TYPE, mime).body(text.to_owned()),
+            None => self.client.get(url),
         };
         // No proxy may answer from its memory.
         request = request.header(ACCEPT, head.accept).header(CACHE_CONTROL, "no-cache");
         if let Some(authorization) = &base.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
-        request.send().await.map(Response).map_err(|e| Failure::of(&e))
+        let response = request.send().await.map_err(|e| Failure::of(&e))?;
+        Ok(Response { response, _taken: taken })
     }
 }
 
@@ -194,21 +206,25 @@ fn tls(is_secure: bool) -> std::result::Result<ClientConfig, Box<dyn Error>> {
 }
 
 /// The beginning of an answer.
-pub(crate) struct Response(reqwest::Response);
+pub(crate) struct Response {
+    response: reqwest::Response,
+    /// The connection is another request's once the answer has been read.
+    _taken: OwnedSemaphorePermit,
+}
 
 impl Response {
     pub(crate) fn status(&self) -> StatusCode {
-        self.0.status()
+        self.response.status()
     }
 
     /// The next piece of the body; `None` at its end.
     pub(crate) async fn chunk(&mut self) -> std::result::Result<Option<impl Deref<Target = [u8]>>, Failure> {
-        self.0.chunk().await.map_err(|e| Failure::of(&e))
+        self.response.chunk().await.map_err(|e| Failure::of(&e))
     }
 
     /// The whole body, unless it is longer than that of any database.
     pub(crate) async fn text(mut self) -> std::result::Result<String, Failure> {
-        if self.0.content_length().is_some_and(|told| told > MOST_BYTES as u64) {
+        if self.response.content_length().is_some_and(|told| told > MOST_BYTES as u64) {
             return Err(Failure::Long);
         }
         let mut bytes = Vec::new();

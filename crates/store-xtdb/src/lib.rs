@@ -72,7 +72,7 @@ use write::Coming;
 use writer::NodeWriter;
 
 /// The way to reach a database. Its text for developers has no user name and no password.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct XtdbOptions {
     /// The nodes of one database, such as `http://127.0.0.1:3000`. The first that answers is used; the others take over if
     /// it stops answering.

@@ -1,5 +1,6 @@
-//! Fetching others' changes: in the areas that this process works in, and in the objects that it reads as a whole.
+//! Fetching others' changes: in the areas that the stores of this process work in, and in the objects that it reads as a whole.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use context_model::id::ObjectId;
@@ -9,6 +10,7 @@ use serde_json::Value;
 
 use super::contact::OBJECTS;
 use super::shared::Shared;
+use super::work_areas::WorkAreas;
 use crate::XtdbStore;
 use crate::areas::{Area, AreaChanges, AreaPosition, ChangedObject};
 use context_store::{AsOf, Outline, Result, Store, StoreError, Version};
@@ -21,10 +23,13 @@ const RESTORED: Duration = Duration::from_secs(10);
 const OTHER: &str = "its log of changes is another one than before; what this machine wrote is sent again";
 
 impl Shared {
-    /// Fetches others' changes in the areas that this process works in, and saves the progress on the way.
+    /// Fetches others' changes in the areas of the stores that ask for them, and saves the progress on the way.
     pub(super) async fn catch_up(&self) -> Result<()> {
-        let areas = self.status().areas.due();
-        for area in areas {
+        let asking = std::mem::take(&mut self.status().asking);
+        let mut known = HashSet::new();
+        let due = asking.iter().flat_map(WorkAreas::due).filter(|area| known.insert(area.clone()));
+        for area in due.collect::<Vec<_>>() {
+            asking.iter().for_each(|work| work.asks(&area));
             self.catch_up_in(&area).await?;
         }
         Ok(())
@@ -32,7 +37,6 @@ impl Shared {
 
     /// The same in one area.
     async fn catch_up_in(&self, area: &Area) -> Result<()> {
-        self.status().areas.asks(area);
         let Some(remote) = self.reachable() else { return Ok(()) };
         let since = self.progress.position(area);
         let checked = self.status().checked.get(area).copied();
@@ -124,43 +128,41 @@ impl Shared {
         Ok(())
     }
 
-    /// Notes that this process works in these areas. Others' changes in new areas are fetched first, within the time limit
+    /// Notes that a store works in these areas. Others' changes in new areas are fetched first, within the time limit
     /// of a read. True if there were new areas.
-    pub(super) async fn enter(&self, areas: impl IntoIterator<Item = Area>) -> Result<bool> {
-        let new: Vec<Area> = {
-            let mut status = self.status();
-            areas.into_iter().filter(|area| status.areas.enter(area.clone())).collect()
-        };
+    pub(super) async fn enter(
+        &self,
+        work: &WorkAreas,
+        areas: impl IntoIterator<Item = Area>,
+    ) -> Result<bool> {
+        let new: Vec<Area> = areas.into_iter().filter(|area| work.enter(area.clone())).collect();
         for area in &new {
-            self.ask(area).await?;
+            self.ask(work, area).await?;
         }
         Ok(!new.is_empty())
     }
 
     /// Fetches others' changes in one area, within the time limit of a read. If that is too short, the rest comes in the
     /// background.
-    pub(super) async fn ask(&self, area: &Area) -> Result<()> {
+    pub(super) async fn ask(&self, work: &WorkAreas, area: &Area) -> Result<()> {
+        work.asks(area);
         let before = self.progress.position(area);
         let done = self.bounded(self.catch_up_in(area)).await;
         if done.is_err() && self.progress.position(area) != before {
-            self.status().areas.is_late(area);
+            work.is_late(area);
+            self.status().asks(work);
             self.look.notify_one();
             return Ok(());
         }
         self.tolerate(done)
     }
 
-    /// Fetches the latest versions of those chats and sessions that the journal has in another version, although this process
+    /// Fetches the latest versions of those chats and sessions that the journal has in another version, although this store
     /// does not work on them.
-    pub(super) async fn freshen(&self, outlines: &[&Outline]) -> Result<bool> {
-        let strange: Vec<&Outline> = {
-            let status = self.status();
-            let own =
-                |outline: &Outline| Area::from_id(&outline.id).is_none_or(|area| status.areas.has(&area));
-            let strange =
-                outlines.iter().filter(|outline| !outline.object_type.is_content() && !own(outline));
-            strange.copied().collect()
-        };
+    pub(super) async fn freshen(&self, work: &WorkAreas, outlines: &[&Outline]) -> Result<bool> {
+        let own = |outline: &Outline| Area::from_id(&outline.id).is_none_or(|area| work.has(&area));
+        let strange = outlines.iter().filter(|outline| !outline.object_type.is_content() && !own(outline));
+        let strange: Vec<&Outline> = strange.copied().collect();
         let mut is_changed = false;
         for some in strange.chunks(OBJECTS) {
             let Some(remote) = self.reachable() else { return Ok(is_changed) };

@@ -11,6 +11,7 @@ use context_model::time::TxId;
 use super::shared::Shared;
 use super::status::QueueStatus;
 use super::ties::Ties;
+use super::work_areas::WorkAreas;
 use crate::XtdbStore;
 use context_store::{AsOf, Filter, Result, Store, StoreError, Transaction, Version, Write};
 use context_store_sqlite::VersionAt;
@@ -30,10 +31,12 @@ const ABSENT: Duration = Duration::from_secs(5);
 /// Number of times that versions are compared with the journal again because another client wrote to it in the meantime.
 const MOST_ATTEMPTS: u32 = 8;
 
-/// Reads the list of all objects in XTDB once, as soon as XTDB can be reached, and again whenever that is another database.
+/// Reads the list of all objects in XTDB, as soon as XTDB can be reached, and again for each store that is opened later and whenever
+/// that is another database.
 pub(super) async fn list(shared: Arc<Shared>) {
     loop {
         if let Some(remote) = shared.reachable() {
+            let newest = shared.areas().newest();
             match remote.names(MOST_NAMES).await {
                 Ok(names) => {
                     {
@@ -43,7 +46,7 @@ pub(super) async fn list(shared: Arc<Shared>) {
                         if !is_current {
                             continue;
                         }
-                        names.into_iter().for_each(|names| status.names.complete(names));
+                        names.into_iter().for_each(|names| status.names.complete(names, newest));
                     }
                     shared.list.notified().await;
                     continue;
@@ -75,11 +78,12 @@ impl Shared {
     /// Requests a check whether others changed objects in the journal, and that their changes are fetched. Takes one request
     /// if nothing has changed. Waits a moment for it, but not while an earlier check takes longer than that or XTDB is
     /// unreachable.
-    pub(super) async fn pull(&self) -> Result<()> {
+    pub(super) async fn pull(&self, work: &WorkAreas) -> Result<()> {
         if self.reachable().is_none() {
             return Ok(());
         }
         let mut looked = self.looked.subscribe();
+        self.status().asks(work);
         let asked = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
         self.look.notify_one();
         let is_late = self.status().is_late;

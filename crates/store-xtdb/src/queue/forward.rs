@@ -41,6 +41,9 @@ const LOST: &str = "it lacks what this machine had sent to it, so that is sent a
 /// The longest pause between attempts to reach a node.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// The sender writes only what the database still lacks, so a list of its objects from before another store was opened will do.
+const ANY_STORE: u64 = 0;
+
 /// The sender: runs until the store is closed.
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut pause = Duration::from_millis(50);
@@ -75,16 +78,21 @@ pub(super) async fn run(shared: Arc<Shared>) {
 
 /// The lock that the one sender of a journal holds. It is released when the process ends, however it ends.
 async fn lock(shared: &Shared) -> Option<File> {
-    let file = private(&shared.lock_file);
-    let file = match file {
-        Ok(file) => file,
-        Err(error) => {
-            let path = shared.lock_file.display();
-            shared.failed(&StoreError::Unavailable(format!(
-                "{path} can't be opened, so nothing is sent: {error}"
-            )));
+    let file = loop {
+        match private(&shared.lock_file) {
+            Ok(file) => break file,
+            Err(error) => {
+                let path = shared.lock_file.display();
+                shared.failed(&StoreError::Unavailable(format!(
+                    "{path} can't be opened, so nothing is sent: {}",
+                    context_platform::reason(&error)
+                )));
+            }
+        }
+        if shared.is_closing.load(Ordering::Acquire) {
             return None;
         }
+        tokio::time::sleep(LONGEST_PAUSE).await;
     };
     while file.try_lock().is_err() {
         if shared.is_closing.load(Ordering::Acquire) {
@@ -263,8 +271,9 @@ impl Sender {
             let status = shared.status();
             let content = missing.iter().map(|version| &version.document);
             let content = content.filter(|document| document.object_type().is_content());
-            let new =
-                content.map(Document::id).filter(|id| status.names.lacks(id) && !doubtful.contains(*id));
+            let new = content
+                .map(Document::id)
+                .filter(|id| status.names.lacks(id, ANY_STORE) && !doubtful.contains(*id));
             new.cloned().collect()
         };
         let mut marks = Marks::new();
@@ -313,7 +322,7 @@ async fn meet_first(shared: &Shared, remote: &XtdbStore, batch: &[(Version, bool
     let known: BTreeMap<ObjectId, TxId> = {
         let status = shared.status();
         let versions = batch.iter().rev().map(|(version, _)| version);
-        let there = versions.filter(|version| !status.names.lacks(version.document.id()));
+        let there = versions.filter(|version| !status.names.lacks(version.document.id(), ANY_STORE));
         there.map(|version| (version.document.id().clone(), version.tx_id)).collect()
     };
     let mut ids = Vec::new();
@@ -341,7 +350,7 @@ async fn missing(shared: &Shared, remote: &XtdbStore, batch: Vec<(Version, bool)
     {
         let status = shared.status();
         for (place, (version, is_doubtful)) in batch.iter().enumerate() {
-            if *is_doubtful && !status.names.lacks(version.document.id()) {
+            if *is_doubtful && !status.names.lacks(version.document.id(), ANY_STORE) {
                 asked.push((place, version.clone()));
             }
         }

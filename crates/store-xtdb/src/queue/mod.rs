@@ -11,6 +11,7 @@
 //!   the writer's mark, which the same transaction writes to XTDB. So neither a crash nor a lost answer loses anything or
 //!   sends it twice.
 //! - One process at a time sends for a journal: the one that holds a lock, which is released when it ends.
+//! - The stores of a process on one journal share a lock, a sender and a bounded number of connections (see `seats`).
 //! - An unreachable node delays a reader once, by one time limit, and not at each read.
 //! - What another machine wrote before is fetched when a read needs it. If it can't be, the read fails with
 //!   `STORE_UNAVAILABLE` instead of giving a part as the whole.
@@ -23,17 +24,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
-use tokio::sync::{Notify, watch};
-use tokio::task::JoinHandle;
 
-use super::XtdbStore;
 use super::areas::Area;
 use super::connection::shown_url;
 use super::plan::{area_of, id_of};
@@ -47,6 +45,7 @@ use context_store_sqlite::SqliteStore;
 
 mod catch_up;
 mod contact;
+mod core;
 mod forward;
 mod journal_writer;
 mod options;
@@ -56,18 +55,21 @@ mod pending;
 mod progress;
 mod reads;
 mod remote;
+mod seats;
 mod shared;
 mod standing;
 mod status;
 mod ties;
+mod work_areas;
 
 pub use options::QueueOptions;
 pub use status::QueueState;
 
-use journal_writer::JournalWriter;
-use progress::Progress;
-use shared::{Shared, WaitingCaller, silent};
-use status::{JournalWrite, QueueStatus};
+use self::core::Core;
+use seats::{Joined, Seat};
+use shared::{Shared, WaitingCaller};
+use status::JournalWrite;
+use work_areas::WorkAreas;
 
 /// A store on XTDB that keeps working while no node can be reached; see the module's documentation.
 ///
@@ -75,8 +77,13 @@ use status::{JournalWrite, QueueStatus};
 /// others' writes that no client here has used.
 pub struct QueuedStore {
     shared: Arc<Shared>,
-    tasks: Mutex<Vec<JoinHandle<()>>>,
+    core: Arc<Core>,
+    seat: Seat,
+    /// The journal by the path that this store was opened by. It is closed with this store, the core's with the last one.
+    journal: Arc<SqliteStore>,
+    work: WorkAreas,
     close_timeout: Duration,
+    is_closed: AtomicBool,
 }
 
 impl QueuedStore {
@@ -89,79 +96,55 @@ impl QueuedStore {
     /// never reached its database and can't reach it now, because the URL may be wrong.
     pub async fn open(options: QueueOptions) -> Result<Arc<Self>> {
         let (journal, durability) = (options.journal.clone(), options.durability);
-        Self::open_journal(options, || SqliteStore::open_shared(journal, durability)).await
+        Self::open_alone(options, || SqliteStore::open_shared(journal, durability)).await
     }
 
     /// As [`QueuedStore::open`], with the given clock. The journal is not shared with other stores of this process.
     pub async fn open_with(options: QueueOptions, clock: Clock) -> Result<Arc<Self>> {
         let (journal, durability) = (options.journal.clone(), options.durability);
-        Self::open_journal(options, || SqliteStore::open_with(journal, durability, clock)).await
+        Self::open_alone(options, || SqliteStore::open_with(journal, durability, clock)).await
     }
 
-    async fn open_journal(
+    /// As [`QueuedStore::open`]; stores that this process opens so on one journal, with the same options, share its lock, its
+    /// sender and its connections to the nodes. Each is closed for itself, and the last one ends these.
+    pub async fn open_shared(options: QueueOptions) -> Result<Arc<Self>> {
+        let close_timeout = Duration::from_millis(options.close_timeout_ms);
+        let Joined { core, journal, seat, was_open } = seats::join(options).await?;
+        let store = Self::seated(core, journal, seat, close_timeout);
+        if was_open {
+            store.core.look().await;
+        }
+        if store.work.number > 0 {
+            // Others may have written since the first one, where no store of this process works.
+            store.shared.status().absent.clear();
+            store.shared.list.notify_one();
+        }
+        Ok(store)
+    }
+
+    async fn open_alone(
         options: QueueOptions,
         journal: impl FnOnce() -> Result<Arc<SqliteStore>>,
     ) -> Result<Arc<Self>> {
-        let read_timeout = Duration::from_millis(options.read_timeout_ms.max(1));
-        let progress = Progress::open(beside(&options.journal, "progress"))?;
-        if !progress.was_connected() && !options.journal.exists() {
-            // If the first open can't reach the database, it leaves nothing behind.
-            let reached =
-                tokio::time::timeout(read_timeout * 2, XtdbStore::connect(options.xtdb.clone())).await;
-            reached.unwrap_or_else(|_| Err(silent(&options.xtdb)))?;
+        let close_timeout = Duration::from_millis(options.close_timeout_ms);
+        let core = Core::open(options, journal).await?;
+        let journal = Arc::clone(&core.shared.journal);
+        Ok(Self::seated(core, journal, Seat::Alone, close_timeout))
+    }
+
+    fn seated(core: Arc<Core>, journal: Arc<SqliteStore>, seat: Seat, close_timeout: Duration) -> Arc<Self> {
+        let shared = Arc::clone(&core.shared);
+        let work = shared.areas().begin();
+        let is_closed = AtomicBool::new(false);
+        Arc::new(Self { shared, core, seat, journal, work, close_timeout, is_closed })
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) {
+            Err(StoreError::Closed)
+        } else {
+            self.shared.check_open()
         }
-        let journal = journal()?;
-        let xtdb = options.xtdb;
-        let writer = JournalWriter::of(&journal).await?;
-        let latest = journal.latest_tx().await?;
-        let (sent, _) = watch::channel(TxId(progress.sent().place.tx));
-        let shared = Arc::new(Shared {
-            journal,
-            options: xtdb,
-            read_timeout,
-            pull_wait: Duration::from_millis(options.pull_wait_ms),
-            lag: Duration::from_millis(options.lag_ms),
-            lock_file: beside(&options.journal, "lock"),
-            progress,
-            writer: Mutex::new(writer),
-            list: Notify::new(),
-            status: Mutex::new(QueueStatus { latest, ..QueueStatus::default() }),
-            work: Notify::new(),
-            turn: watch::Sender::new(0),
-            waiting: AtomicUsize::new(0),
-            sent,
-            is_compared: watch::Sender::new(false),
-            is_closing: AtomicBool::new(false),
-            look: Notify::new(),
-            asked: AtomicU64::new(0),
-            looked: watch::Sender::new(0),
-            contact: tokio::sync::Mutex::default(),
-        });
-        if let Some(place) = shared.progress.journal()
-            && !shared.fits(place)?
-        {
-            // The journal is older than the hint file, and may lack versions read since.
-            shared.progress.forget_positions()?;
-        }
-        let first = tokio::time::timeout(shared.read_timeout * 2, shared.connect()).await;
-        let first = first.unwrap_or_else(|_| Err(silent(&shared.options)));
-        if let Err(error) = first {
-            shared.failed(&error);
-            if matches!(error, StoreError::Invalid(_)) || !shared.progress.was_connected() {
-                let _ = shared.journal.close().await;
-                return Err(error);
-            }
-        }
-        let tasks = [
-            tokio::spawn(forward::run(Arc::clone(&shared))),
-            tokio::spawn(contact::list(Arc::clone(&shared))),
-            tokio::spawn(contact::follow(Arc::clone(&shared))),
-        ];
-        Ok(Arc::new(Self {
-            shared,
-            tasks: Mutex::new(tasks.into()),
-            close_timeout: Duration::from_millis(options.close_timeout_ms),
-        }))
     }
 
     /// The state of the queue. Reads at most one row of the journal.
@@ -172,13 +155,16 @@ impl QueuedStore {
             (status.is_connected, status.latest.0.saturating_sub(sent.0), status.is_sender)
         };
         // A closed journal can no longer be asked.
-        let since = if queued > 0 { self.shared.journal.time_after(sent).unwrap_or(None) } else { None };
+        let since = if queued > 0 { self.journal.time_after(sent).unwrap_or(None) } else { None };
         let status = self.shared.status();
         QueueState {
             is_connected,
-            url: match &status.remote {
-                Some(remote) => remote.current_url().to_owned(),
-                None => self.shared.options.urls.first().map(|url| shown_url(url)).unwrap_or_default(),
+            url: match (&status.remote, &status.last_url) {
+                (Some(remote), _) => remote.current_url().to_owned(),
+                (None, Some(url)) => url.clone(),
+                (None, None) => {
+                    self.shared.options.urls.first().map(|url| shown_url(url)).unwrap_or_default()
+                }
             },
             queued,
             waiting_since: since,
@@ -190,7 +176,7 @@ impl QueuedStore {
     }
 
     async fn wait_until_sent(&self, limit: Duration) -> Result<()> {
-        let wanted = self.shared.journal.latest_tx().await?;
+        let wanted = self.journal.latest_tx().await?;
         let _waiting = WaitingCaller::new(&self.shared);
         let mut sent = self.shared.sent.subscribe();
         let mut compared = self.shared.is_compared.subscribe();
@@ -214,7 +200,7 @@ impl QueuedStore {
 #[async_trait]
 impl Store for QueuedStore {
     async fn transact_marked(&self, transaction: Transaction, marks: Vec<Option<Erased>>) -> Result<Receipt> {
-        self.shared.check_open()?;
+        self.check_open()?;
         for write in &transaction.writes {
             if let Write::Put { document, .. } = write {
                 check(document)?;
@@ -224,12 +210,12 @@ impl Store for QueuedStore {
         let areas: Vec<Area> = transaction.writes.iter().filter_map(area_of).collect();
         // XTDB keeps two versions of an object in one transaction only if their valid times differ, and a machine with a
         // slow clock must be able to replace the version of a faster one.
-        let receipt = self.shared.journal.transact_after_latest(transaction, &marks).await?;
-        let mut status = self.shared.status();
+        let receipt = self.journal.transact_after_latest(transaction, &marks).await?;
         // The next turn fetches others' writes there.
         for area in areas {
-            status.areas.enter(area);
+            self.work.enter(area);
         }
+        let mut status = self.shared.status();
         status.latest = status.latest.max(receipt.tx_id);
         if receipt.written.contains(&true) {
             let written = JournalWrite::of(ids, &receipt.written);
@@ -241,37 +227,37 @@ impl Store for QueuedStore {
     }
 
     async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
-        self.shared.check_open()?;
-        self.shared.get(id, at).await
+        self.check_open()?;
+        self.shared.get(&self.work, id, at).await
     }
 
     async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
-        self.shared.check_open()?;
-        self.shared.get_many(ids, at).await
+        self.check_open()?;
+        self.shared.get_many(&self.work, ids, at).await
     }
 
     async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
-        self.shared.check_open()?;
-        self.shared.outlines(ids).await
+        self.check_open()?;
+        self.shared.outlines(&self.work, ids).await
     }
 
     async fn version(&self, id: &ObjectId, tx: TxId) -> Result<Option<Version>> {
-        self.shared.check_open()?;
-        self.shared.journal.version(id, tx).await
+        self.check_open()?;
+        self.journal.version(id, tx).await
     }
 
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
-        self.shared.check_open()?;
+        self.check_open()?;
         self.shared.know_past(id).await?;
-        self.shared.journal.history(id).await
+        self.journal.history(id).await
     }
 
     async fn history_page(&self, id: &ObjectId, after: TxId, most: usize) -> Result<Vec<Version>> {
-        self.shared.check_open()?;
+        self.check_open()?;
         if after == TxId(0) {
             self.shared.bring_history(id).await?;
         }
-        self.shared.journal.history_page(id, after, most).await
+        self.journal.history_page(id, after, most).await
     }
 
     async fn history_part(
@@ -280,82 +266,82 @@ impl Store for QueuedStore {
         after: Option<(Timestamp, TxId)>,
         most: usize,
     ) -> Result<Vec<Version>> {
-        self.shared.check_open()?;
+        self.check_open()?;
         if after.is_none() {
             self.shared.know_past(id).await?;
         }
-        self.shared.journal.history_part(id, after, most).await
+        self.journal.history_part(id, after, most).await
     }
 
     async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
-        self.shared.check_open()?;
+        self.check_open()?;
         self.shared.know_past(id).await?;
-        self.shared.journal.journal(id).await
+        self.journal.journal(id).await
     }
 
     async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>> {
-        self.shared.check_open()?;
+        self.check_open()?;
         self.shared.query(filter).await
     }
 
     async fn latest_tx(&self) -> Result<TxId> {
-        self.shared.check_open()?;
-        let latest = self.shared.journal.latest_tx().await?;
+        self.check_open()?;
+        let latest = self.journal.latest_tx().await?;
         let mut status = self.shared.status();
         status.latest = status.latest.max(latest);
         Ok(latest)
     }
 
     async fn pull(&self) -> Result<()> {
-        self.shared.check_open()?;
-        let pulled = self.shared.pull().await;
+        self.check_open()?;
+        let pulled = self.shared.pull(&self.work).await;
         self.shared.turn.send_modify(|n| *n += 1);
         pulled
     }
 
     async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
-        self.shared.check_open()?;
-        self.shared.journal.changes_since(tx).await
+        self.check_open()?;
+        self.journal.changes_since(tx).await
     }
 
     async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
-        self.shared.check_open()?;
-        self.shared.journal.search(query).await
+        self.check_open()?;
+        self.journal.search(query).await
     }
 
     async fn local_value(&self, name: &str, default: &str) -> Result<String> {
-        self.shared.check_open()?;
-        self.shared.journal.local_value(name, default).await
+        self.check_open()?;
+        self.journal.local_value(name, default).await
     }
 
     fn read_only(self: Arc<Self>) -> Result<Arc<dyn Store>> {
-        self.shared.check_open()?;
-        Arc::clone(&self.shared.journal).read_only()
+        self.check_open()?;
+        Arc::clone(&self.journal).read_only()
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let mut files = self.shared.journal.files();
+        let mut files = self.journal.files();
         files.push(self.shared.lock_file.clone());
         files.push(self.shared.progress.path().to_owned());
         files
     }
 
     async fn verify(&self) -> Result<Vec<Damage>> {
-        self.shared.check_open()?;
-        self.shared.journal.verify().await
+        self.check_open()?;
+        self.journal.verify().await
     }
 
     async fn flush(&self) -> Result<()> {
-        self.shared.check_open()?;
-        self.shared.journal.flush().await?;
+        self.check_open()?;
+        self.journal.flush().await?;
         self.wait_until_sent(self.close_timeout).await
     }
 
     /// Waits for the queue within the time limit (if the node was already unreachable, only as long as a read does) and
     /// closes the journal. It keeps what is left, and the next open sends it. [`QueuedStore::state`] says how much that
-    /// is.
+    /// is. Other stores of this process that share the queue continue.
     async fn close(&self) -> Result<()> {
-        if self.shared.is_closing.load(Ordering::Acquire) {
+        if self.is_closed.load(Ordering::Acquire) {
             return Ok(());
         }
         let is_connected = self.shared.status().is_connected;
@@ -363,29 +349,20 @@ impl Store for QueuedStore {
         if let Err(error) = self.wait_until_sent(patience.min(self.close_timeout)).await {
             tracing::warn!(%error, "closing before everything was sent to XTDB");
         }
-        if self.shared.is_closing.swap(true, Ordering::AcqRel) {
+        if self.is_closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        for task in tasks {
-            task.abort();
-            let _ = task.await;
+        if self.seat.leave(&self.core) {
+            self.core.close().await?;
         }
-        self.shared.journal.close().await
+        self.journal.close().await
     }
 }
 
 impl Drop for QueuedStore {
     fn drop(&mut self) {
-        for task in self.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            task.abort();
+        if !*self.is_closed.get_mut() && self.seat.leave(&self.core) {
+            self.core.end();
         }
     }
-}
-
-fn beside(journal: &std::path::Path, extension: &str) -> PathBuf {
-    let mut name = journal.as_os_str().to_owned();
-    name.push(".");
-    name.push(extension);
-    PathBuf::from(name)
 }

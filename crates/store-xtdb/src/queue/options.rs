@@ -6,7 +6,7 @@ use crate::XtdbOptions;
 use context_store_sqlite::Durability;
 
 /// The settings of a queued store.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QueueOptions {
     /// The journal's file. `{file}.progress` and `{file}.lock` are next to it.
     pub journal: PathBuf,

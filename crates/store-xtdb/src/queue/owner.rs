@@ -25,9 +25,10 @@ impl OwnedStore for QueuedStore {
         Needles::new(&wanted)?;
         let remote = self.owner().await?;
         // A named object may be in an area that this machine does not know, so its list of names is too old for this.
+        let newest = self.shared.areas().newest();
         if let Some(names) = remote.names(MOST_NAMES).await? {
             let mut status = self.shared.status();
-            status.names.complete(names);
+            status.names.complete(names, newest);
             status.absent.clear();
         }
         // Each of both may lack some of them, but not both.

@@ -259,7 +259,8 @@ impl Shared {
         let is_whole = if is_known {
             self.journal.note(&note(id)).await?.as_deref() != Some(PART)
         } else {
-            self.status().names.lacks(id)
+            let newest = self.areas().newest();
+            self.status().names.lacks(id, newest)
         };
         if is_whole {
             return Ok(());

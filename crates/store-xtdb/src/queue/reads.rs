@@ -7,6 +7,7 @@ use context_model::object::ObjectType;
 
 use super::past::is_past;
 use super::shared::Shared;
+use super::work_areas::WorkAreas;
 use crate::areas::Area;
 use context_store::{AsOf, Outline, Result, Store, StoreError, Version};
 
@@ -14,7 +15,7 @@ use context_store::{AsOf, Outline, Result, Store, StoreError, Version};
 const GROWING: [&str; 2] = ["session:", "chat:"];
 
 impl Shared {
-    pub(super) async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+    pub(super) async fn get(&self, work: &WorkAreas, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
         if is_past(at) {
             return Ok(self.get_past(std::slice::from_ref(id), at).await?.pop().flatten());
         }
@@ -22,12 +23,12 @@ impl Shared {
             let area = Area::of(&version.document);
             match version.document.object_type() {
                 ObjectType::Toolcall => return Ok(Some(version)),
-                ObjectType::File if !self.enter([area.clone()]).await? => return Ok(Some(version)),
+                ObjectType::File if !self.enter(work, [area.clone()]).await? => return Ok(Some(version)),
                 ObjectType::File => {}
                 // A client that reads a session as a whole may continue it after another machine.
                 _ => {
-                    if !self.enter([area.clone()]).await? {
-                        self.ask(&area).await?;
+                    if !self.enter(work, [area.clone()]).await? {
+                        self.ask(work, &area).await?;
                     }
                 }
             }
@@ -46,7 +47,12 @@ impl Shared {
         Ok(found)
     }
 
-    pub(super) async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
+    pub(super) async fn get_many(
+        &self,
+        work: &WorkAreas,
+        ids: &[ObjectId],
+        at: AsOf,
+    ) -> Result<Vec<Option<Version>>> {
         if is_past(at) {
             return self.get_past(ids, at).await;
         }
@@ -55,7 +61,7 @@ impl Shared {
         let files = found.iter().flatten().map(|version| &version.document);
         let files: HashSet<Area> =
             files.filter(|document| document.object_type() == ObjectType::File).map(Area::of).collect();
-        let mut is_changed = self.enter(files).await?;
+        let mut is_changed = self.enter(work, files).await?;
         let infrastructure: Vec<ObjectId> = found
             .iter()
             .flatten()
@@ -65,7 +71,7 @@ impl Shared {
         if !infrastructure.is_empty() {
             let outlines = self.journal.outlines(&infrastructure).await?;
             let outlines: Vec<&Outline> = outlines.iter().flatten().collect();
-            is_changed |= self.freshen(&outlines).await?;
+            is_changed |= self.freshen(work, &outlines).await?;
         }
         if missing.is_empty() && !is_changed {
             return Ok(found);
@@ -75,19 +81,19 @@ impl Shared {
     }
 
     /// For the decisions at every tool call: objects that XTDB did not have at the last [`Store::pull`] are not asked for.
-    pub(super) async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
+    pub(super) async fn outlines(&self, work: &WorkAreas, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
         let found = self.journal.outlines(ids).await?;
         let mut missing = missing(ids, &found);
         {
             let status = self.status();
-            missing.retain(|id| !status.names.lacks(id));
+            missing.retain(|id| !status.names.lacks(id, work.number));
         }
         let known: Vec<&Outline> = found.iter().flatten().collect();
         let files = known.iter().filter(|outline| outline.object_type == ObjectType::File);
         let files: HashSet<Area> = files
             .map(|file| Area::from_parts(&file.id, file.object_type, file.source.as_ref(), None))
             .collect();
-        let is_changed = self.enter(files).await? | self.freshen(&known).await?;
+        let is_changed = self.enter(work, files).await? | self.freshen(work, &known).await?;
         if missing.is_empty() && !is_changed {
             return Ok(found);
         }

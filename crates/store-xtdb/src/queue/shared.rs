@@ -11,6 +11,7 @@ use tokio::sync::{Notify, watch};
 use super::journal_writer::JournalWriter;
 use super::progress::Progress;
 use super::status::{QueueStatus, RemoteIds};
+use super::work_areas::AllWorkAreas;
 use crate::connection::shown_url;
 use crate::{XtdbOptions, XtdbStore};
 use context_store::{Result, Store, StoreError};
@@ -22,7 +23,7 @@ const LAG_PAUSE: Duration = Duration::from_millis(100);
 /// Notice for users about a database that has fewer transactions than before.
 const OLDER: &str = "it lacks transactions that it once had; what this machine wrote is sent again";
 
-/// The state that the store, the sender and the contact to other clients share.
+/// The state that the stores of this process on one journal, the sender and the contact to other clients share.
 pub(super) struct Shared {
     pub(super) journal: Arc<SqliteStore>,
     pub(super) options: XtdbOptions,
@@ -33,6 +34,8 @@ pub(super) struct Shared {
     pub(super) lock_file: PathBuf,
     pub(super) progress: Progress,
     pub(super) status: Mutex<QueueStatus>,
+    /// The areas that the stores of this process work in.
+    pub(super) areas: Mutex<AllWorkAreas>,
     pub(super) writer: Mutex<JournalWriter>,
     /// Wakes the reader of the list of objects.
     pub(super) list: Notify,
@@ -53,11 +56,17 @@ pub(super) struct Shared {
     pub(super) looked: watch::Sender<u64>,
     /// Held while versions of others are written to the journal.
     pub(super) contact: tokio::sync::Mutex<()>,
+    /// Held while the database is reached for the first time, so that there is one connection.
+    pub(super) connecting: tokio::sync::Mutex<()>,
 }
 
 impl Shared {
     pub(super) fn status(&self) -> MutexGuard<'_, QueueStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn areas(&self) -> MutexGuard<'_, AllWorkAreas> {
+        self.areas.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The nodes' URLs, for messages.
@@ -71,6 +80,10 @@ impl Shared {
 
     /// Reaches the database, if that has not happened yet.
     pub(super) async fn connect(&self) -> Result<Arc<XtdbStore>> {
+        if let Some(remote) = self.status().remote.clone() {
+            return Ok(remote);
+        }
+        let _one = self.connecting.lock().await;
         if let Some(remote) = self.status().remote.clone() {
             return Ok(remote);
         }
@@ -137,7 +150,7 @@ impl Shared {
         status.names = RemoteIds::default();
         status.absent.clear();
         status.checked.clear();
-        status.areas.ask_again();
+        self.areas().ask_again();
         status.notice = Some(format!(
             "the database at {} was restored, emptied or replaced: {why}",
             remote.current_url()

@@ -2,25 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
-use lru::LruCache;
 
+use super::work_areas::WorkAreas;
 use crate::XtdbStore;
 use crate::areas::Area;
 use context_store::StoreError;
-
-/// Interval at which turns ask for others' writes in a session of this process. A session that is worked on here is not
-/// worked on elsewhere, as a rule; a client that reads it as a whole asks anyway.
-const SESSION_PAUSE: Duration = Duration::from_secs(30);
-
-/// The most areas that a process asks for at each turn: those in which it worked last. When it returns to another one, it
-/// first asks for that.
-const MOST_AREAS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
 /// The state of the queue, for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +47,8 @@ pub(super) struct Meeting {
 #[derive(Default)]
 pub(super) struct QueueStatus {
     pub remote: Option<Arc<XtdbStore>>,
+    /// The node that was used last, once all is closed.
+    pub last_url: Option<String>,
     pub is_connected: bool,
     pub is_sender: bool,
     pub last_error: Option<String>,
@@ -71,8 +64,8 @@ pub(super) struct QueueStatus {
     pub meeting: HashMap<ObjectId, Meeting>,
     /// Objects that XTDB did not have when it was asked, and when that was.
     pub absent: HashMap<ObjectId, Instant>,
-    /// The areas that this process works in.
-    pub areas: Areas,
+    /// The stores of this process that wait for a check for others' writes, by what they work in.
+    pub asking: Vec<WorkAreas>,
     /// The IDs of the objects that XTDB has.
     pub names: RemoteIds,
     pub latest: TxId,
@@ -84,54 +77,12 @@ pub(super) struct QueueStatus {
     pub refused: Option<StoreError>,
 }
 
-/// The areas that this process works in, and the time of its last request for others' writes there.
-pub(super) struct Areas(LruCache<Area, Option<Instant>>);
-
-impl Default for Areas {
-    fn default() -> Self {
-        Self(LruCache::new(MOST_AREAS))
-    }
-}
-
-impl Areas {
-    /// Notes that the process works in this area. True if that is new.
-    pub(super) fn enter(&mut self, area: Area) -> bool {
-        if self.0.get(&area).is_some() {
-            return false;
+impl QueueStatus {
+    /// Notes that a store asks for others' writes in what it works in.
+    pub(super) fn asks(&mut self, work: &WorkAreas) {
+        if !self.asking.iter().any(|one| one.is(work)) {
+            self.asking.push(work.clone());
         }
-        self.0.put(area, None);
-        true
-    }
-
-    pub(super) fn has(&self, area: &Area) -> bool {
-        self.0.contains(area)
-    }
-
-    /// Notes that the process asks now.
-    pub(super) fn asks(&mut self, area: &Area) {
-        if let Some(asked) = self.0.peek_mut(area) {
-            *asked = Some(Instant::now());
-        }
-    }
-
-    /// Notes that nothing is known of any of them.
-    pub(super) fn ask_again(&mut self) {
-        self.0.iter_mut().for_each(|(_, asked)| *asked = None);
-    }
-
-    /// Notes that it does not have everything yet.
-    pub(super) fn is_late(&mut self, area: &Area) {
-        if let Some(asked) = self.0.peek_mut(area) {
-            *asked = None;
-        }
-    }
-
-    /// Those to ask about at a turn: all but those of sessions that were asked about a moment ago.
-    pub(super) fn due(&self) -> Vec<Area> {
-        let is_due = |(area, asked): &(&Area, &Option<Instant>)| {
-            !area.is_of_a_session() || asked.is_none_or(|asked| asked.elapsed() >= SESSION_PAUSE)
-        };
-        self.0.iter().filter(is_due).map(|(area, _)| area.clone()).collect()
     }
 }
 
@@ -140,8 +91,8 @@ impl Areas {
 #[derive(Default)]
 pub(super) struct RemoteIds {
     hashes: HashSet<u64>,
-    /// True if the whole list was read; before that nothing is known to be absent.
-    is_complete: bool,
+    /// The newest store of this process when the whole list was last read; `None` before that, when nothing is known to be absent.
+    read_for: Option<u64>,
 }
 
 impl RemoteIds {
@@ -149,15 +100,16 @@ impl RemoteIds {
         self.hashes.extend(ids.into_iter().map(short));
     }
 
-    /// Takes over the part of the list that was read.
-    pub(super) fn complete(&mut self, hashes: HashSet<u64>) {
+    /// Takes over the list, which was read when this store was the newest one.
+    pub(super) fn complete(&mut self, hashes: HashSet<u64>, newest: u64) {
         self.hashes.extend(hashes);
-        self.is_complete = true;
+        self.read_for = self.read_for.max(Some(newest));
     }
 
-    /// True if XTDB had no such object at the last check for others' writes.
-    pub(super) fn lacks(&self, id: &ObjectId) -> bool {
-        self.is_complete && !self.hashes.contains(&short(id))
+    /// True if XTDB had no such object at the last check for others' writes. A store knows that only from a list that was read since
+    /// it was opened: until then, others may have written where no store of this process has worked.
+    pub(super) fn lacks(&self, id: &ObjectId, store: u64) -> bool {
+        self.read_for.is_some_and(|newest| newest >= store) && !self.hashes.contains(&short(id))
     }
 }
 

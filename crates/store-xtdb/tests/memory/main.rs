@@ -1,5 +1,9 @@
 //! The store and its journal against a node in memory, behind a proxy that fails as real ones do.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and prints its figures"
+)]
 
 mod areas;
 #[path = "../ask/mod.rs"]
@@ -14,5 +18,6 @@ mod node;
 mod past;
 mod path;
 mod schedules;
+mod together;
 mod versions;
 mod world;
