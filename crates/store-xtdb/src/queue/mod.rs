@@ -352,10 +352,8 @@ impl Store for QueuedStore {
         if self.is_closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        if self.seat.leave(&self.core) {
-            self.core.close().await?;
-        }
-        self.journal.close().await
+        let ended = if self.seat.leave(&self.core) { self.core.close().await } else { Ok(()) };
+        self.journal.close().await.and(ended)
     }
 }
 

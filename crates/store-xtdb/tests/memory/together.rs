@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::fleet::{PATIENCE, direct, file, options, text};
+use crate::fleet::{PATIENCE, assert_once, direct, file, options, text, there};
 use crate::node::{Node, Port, Question, Way};
 use context_model::error::ErrorCode;
 use context_store::Store;
@@ -126,6 +126,39 @@ async fn each_store_is_closed_by_itself_and_the_last_one_ends_the_queue() {
     assert_eq!(text(&*there, "/two").await.as_deref(), Some("3"));
     drop(again);
     lock.lock().unwrap();
+}
+
+/// The last store ends while others are opened: one queue follows the other, and the database has every write once.
+#[tokio::test(flavor = "multi_thread")]
+async fn stores_that_come_and_go_at_once_lose_nothing() {
+    const ROUNDS: usize = 12;
+    let (node, port) = node().await;
+    let place = tempfile::tempdir().unwrap();
+    let mut working = tokio::task::JoinSet::new();
+    for worker in 0..4 {
+        let (place, url) = (place.path().to_owned(), port.url.clone());
+        working.spawn(async move {
+            for round in 0..ROUNDS {
+                let store = open(&place, &url).await;
+                put(&*store, file(&format!("/{worker}"), &round.to_string())).await;
+                if (worker + round) % 3 == 0 {
+                    drop(store);
+                } else {
+                    store.close().await.unwrap();
+                }
+            }
+        });
+    }
+    working.join_all().await;
+    let last = open(place.path(), &port.url).await;
+    last.flush().await.unwrap();
+    assert_eq!(last.state().queued, 0);
+    let there = there(&node).await;
+    for worker in 0..4 {
+        for round in 0..ROUNDS {
+            assert_once(&there, &format!("/{worker}"), &round.to_string());
+        }
+    }
 }
 
 /// Each store has separate areas: one that rests costs the others no request.
