@@ -351,7 +351,6 @@ impl Inner {
         let chat = document.map(Chat::of).unwrap_or_default();
         state.request.rolled = Rolled::of(chat);
         state.request.made = chat.turns().map(|turn| turn.answers().count() as u64).sum();
-        state.request.arrived = chat.arrived().collect();
         self.records().archive.read(document);
     }
 }

@@ -73,11 +73,11 @@ impl Inner {
         let made = state.request.made;
         let row = together.map(|(answers, dead)| Arrived { made, answers, dead, ..Arrived::default() });
         // The same hand-over may have failed behind its record.
-        let row = row.filter(|row| !state.request.arrived.contains(row));
+        let row = row.filter(|row| !state.request.rolled.arrived().contains(row));
         let past = if may_leave { state.unsent.arrived(made) } else { None };
         for one in row.into_iter().chain(past) {
             if self.commit(state, Fsync::WithSettle, |_, work| Ok(work.chat.arrived(&one))).await? {
-                state.request.arrived.push(one);
+                state.request.rolled.note_arrival(one);
             }
         }
         if may_leave {

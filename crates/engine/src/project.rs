@@ -106,8 +106,9 @@ impl Engine {
             state.session.pulled_ms = call.now_ms;
             self.inner.refresh_at_turn(&mut state).await?;
         }
-        let State { request, unsent, .. } = &mut *state;
-        unsent.date(&mut request.segments);
+        if let Some(now) = state.unsent.arrived(state.request.made) {
+            state.request.date_now(&now);
+        }
         if call.rolls || call.repeats {
             let State { request, pending, .. } = &mut *state;
             pending.edits.extend(request.missing_edits());
@@ -185,8 +186,7 @@ impl Engine {
         self.inner.note_whole(&mut state).await?;
         let State { request, session, unsent, .. } = &mut *state;
         request.segments.count_calls(request.made);
-        request.repeat_arrivals();
-        unsent.date(&mut request.segments);
+        request.repeat_arrivals(unsent.arrived(request.made).as_ref());
         request.repeat_call_digests(session);
         request.note_unbound();
         let turn = session.turns.saturating_sub(1);

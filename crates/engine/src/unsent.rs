@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use context_model::chat::Arrived;
 use context_model::id::ObjectId;
 use context_projection::request::prose::named_texts;
-use context_projection::request::segments::Segments;
 use serde_json::Value;
 
 /// Text that the harness has put into the past, or changed there, since the last request.
@@ -35,13 +34,6 @@ impl Unsent {
         said.sort_unstable();
         calls.sort_unstable();
         Some(Arrived { made, said, calls, ..Arrived::default() })
-    }
-
-    /// Begins the age of all of it now.
-    pub(crate) fn date(&self, segments: &mut Segments) {
-        if !self.texts.is_empty() || !self.objects.is_empty() {
-            segments.date_now(&self.texts, &self.objects);
-        }
     }
 }
 

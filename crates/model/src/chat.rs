@@ -117,8 +117,10 @@ impl<'a> Chat<'a> {
 
     /// The messages that came at another time than their places say, oldest first.
     pub fn arrived(self) -> impl Iterator<Item = Arrived> {
-        let entries = self.turns().flat_map(|turn| list(turn.0, ROLLS));
-        entries.filter_map(|entry| entry.get(ARRIVED)).map(Arrived::of)
+        self.turns().flat_map(Turn::noted).filter_map(|one| match one {
+            Noted::Arrived(arrived) => Some(arrived),
+            Noted::Roll(_) => None,
+        })
     }
 
     /// The tool calls and files that a turn activated.
@@ -157,6 +159,15 @@ impl<'a> Chat<'a> {
     }
 }
 
+/// A change of the request that its turn records.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Noted {
+    /// A roll.
+    Roll(Box<RollEntry>),
+    /// Messages that came at another time than their places say.
+    Arrived(Arrived),
+}
+
 /// One turn of a chat: a user's message and everything that followed from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Turn<'a>(&'a Value);
@@ -184,9 +195,19 @@ impl<'a> Turn<'a> {
 
     /// The rolls that happened in this turn, oldest first.
     pub fn rolls(self) -> impl Iterator<Item = RollEntry> {
-        list(self.0, ROLLS)
-            .filter(|entry| !is_telling(entry) && entry.get(ARRIVED).is_none())
-            .map(RollEntry::of)
+        self.noted().filter_map(|one| match one {
+            Noted::Roll(roll) => Some(*roll),
+            Noted::Arrived(_) => None,
+        })
+    }
+
+    /// The rolls of this turn, and the messages that came meanwhile at another time than their places say, in the order in which that
+    /// happened.
+    pub fn noted(self) -> impl Iterator<Item = Noted> {
+        list(self.0, ROLLS).filter(|entry| !is_telling(entry)).map(|entry| match entry.get(ARRIVED) {
+            Some(arrived) => Noted::Arrived(Arrived::of(arrived)),
+            None => Noted::Roll(Box::new(RollEntry::of(entry))),
+        })
     }
 
     /// Returns what results say of files, where the calls themselves don't have it, oldest first.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use context_model::chat::{
-    Chat, ChatPatch, Notice, RollEntry, RollReason, RollReceipt, Spending, adopt, said_id,
+    Arrived, Chat, ChatPatch, Noted, Notice, RollEntry, RollReason, RollReceipt, Spending, adopt, said_id,
 };
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
@@ -62,6 +62,22 @@ fn inserted_texts_are_read_back_with_the_first_call_of_their_answer() {
     let entry = &document.field("turns").unwrap()[0]["rolls"][0];
     assert_eq!(*entry, json!({ "inserted": ["of a call", "alone"], "of": ["call_1", null] }));
     assert_eq!(Chat::of(&document).rolls().count(), 0);
+}
+
+/// A roll is of nothing that came into the past after it, so their order counts.
+#[test]
+fn rolls_and_arrivals_are_read_back_in_their_order() {
+    let [before, after] =
+        [2, 5].map(|made| Arrived { made, said: vec!["0123".into()], ..Arrived::default() });
+    let roll = RollEntry { arguments: vec![ObjectId::new("a")], ..RollEntry::default() };
+    let mut patch = ChatPatch::new(0);
+    patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
+    assert!(patch.arrived(&before) && patch.evidence(&[json!(1)]));
+    patch.roll(&roll);
+    assert!(patch.arrived(&after));
+    let document = patch::apply(empty(), [patch.patch()]).unwrap();
+    let noted: Vec<Noted> = Chat::of(&document).turns().flat_map(|turn| turn.noted()).collect();
+    assert_eq!(noted, [Noted::Arrived(before), Noted::Roll(Box::new(roll)), Noted::Arrived(after)]);
 }
 
 /// A user who goes back in a conversation keeps the notices beyond that point: its messages may be there still.

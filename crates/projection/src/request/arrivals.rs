@@ -1,8 +1,9 @@
 //! The time when messages came, where their places in the conversation don't say: a conversation that came as a whole, and text that
 //! was put into the past. Without it, a request that is rebuilt would count calls that never had them.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
+use context_model::chat::Arrived;
 use context_model::id::ObjectId;
 
 use super::Request;
@@ -10,18 +11,62 @@ use super::segment::SegmentKind;
 use super::segments::Segments;
 
 impl Request {
-    /// Once the visible request is rebuilt and its calls are counted: gives the messages the times at which they came.
-    pub fn repeat_arrivals(&mut self) {
-        let Self { arrived, segments, made, .. } = self;
+    /// Once the visible request is rebuilt and its calls are counted: gives the messages the times at which they came. `now`: the text
+    /// that comes with this request, if a host has put any into the past.
+    pub fn repeat_arrivals(&mut self, now: Option<&Arrived>) {
+        let Self { rolled, segments, made, .. } = self;
         // The record counts answers, and the transcript may have others besides.
         let ahead = segments.calls.saturating_sub(*made);
-        for one in arrived {
+        let mut dates = Dates::default();
+        for (number, one) in rolled.arrived().iter().chain(now).enumerate() {
             let at = one.made + ahead;
             if one.answers > 0 {
                 segments.note_row(at.saturating_sub(one.answers), at);
             }
-            let (said, calls) = (one.said.iter().cloned().collect(), one.calls.iter().cloned().collect());
-            segments.date(&said, &calls, at);
+            dates.note(one, Date { arrival: number + 1, since: at });
+        }
+        segments.date(&dates);
+    }
+
+    /// The text that comes with this request has not been sent yet, wherever in the transcript the harness has put it: its age begins
+    /// now.
+    pub fn date_now(&mut self, now: &Arrived) {
+        let mut dates = Dates::default();
+        let arrival = self.rolled.arrived().len() + 1;
+        dates.note(now, Date { arrival, since: self.segments.calls });
+        self.segments.date(&dates);
+    }
+}
+
+/// When text in the past came: the number of its arrival, counted from 1, and of the model calls before it.
+#[derive(Clone, Copy)]
+struct Date {
+    arrival: usize,
+    since: u64,
+}
+
+/// The dates of all that a host has put into the past: the latest, where a text came more than once.
+#[derive(Default)]
+struct Dates<'a> {
+    said: HashMap<&'a str, Date>,
+    calls: HashMap<&'a ObjectId, Date>,
+}
+
+impl<'a> Dates<'a> {
+    fn note(&mut self, arrived: &'a Arrived, date: Date) {
+        self.said.extend(arrived.said.iter().map(|id| (id.as_str(), date)));
+        self.calls.extend(arrived.calls.iter().map(|id| (id, date)));
+    }
+
+    fn of(&self, kind: &SegmentKind) -> Option<Date> {
+        match kind {
+            SegmentKind::Prose(prose) => self.said.get(prose.id.as_str()).copied(),
+            SegmentKind::Result(output) => self.calls.get(&output.object).copied(),
+            SegmentKind::Arguments(all) => {
+                let objects = all.calls.iter().filter_map(|call| call.object.as_ref());
+                objects.filter_map(|id| self.calls.get(id).copied()).max_by_key(|date| date.arrival)
+            }
+            SegmentKind::Fixed => None,
         }
     }
 }
@@ -30,12 +75,6 @@ impl Segments {
     /// The messages with the last answers came together, so that the requests of all of these but the last had none of them.
     pub fn note_together(&mut self, answers: u64) {
         self.note_row(self.calls.saturating_sub(answers), self.calls);
-    }
-
-    /// These texts, and the calls of these objects, have not been sent yet, wherever in the transcript the harness has put
-    /// them: their age begins now.
-    pub fn date_now(&mut self, texts: &HashSet<String>, objects: &HashSet<ObjectId>) {
-        self.date(texts, objects, self.calls);
     }
 
     /// Notes that the segments of some calls' times came together, before the last of these calls.
@@ -52,27 +91,21 @@ impl Segments {
         row.map(|row| self.rows[row].1).filter(|last| since <= *last).unwrap_or(0)
     }
 
-    /// The age of these texts, and of the calls of these objects, begins after a number of calls.
-    fn date(&mut self, texts: &HashSet<String>, objects: &HashSet<ObjectId>, calls: u64) {
-        if texts.is_empty() && objects.is_empty() {
+    /// Begins the age of texts and calls at these dates.
+    fn date(&mut self, dates: &Dates<'_>) {
+        if dates.said.is_empty() && dates.calls.is_empty() {
             return;
         }
         // Forces everything to be judged again before the next decision.
         self.need = None;
-        let since = calls.min(self.calls);
         for segment in &mut self.segments {
-            let is_it = match &segment.kind {
-                SegmentKind::Prose(prose) => texts.contains(&prose.id),
-                SegmentKind::Result(output) => objects.contains(&output.object),
-                SegmentKind::Arguments(all) => {
-                    all.calls.iter().filter_map(|call| call.object.as_ref()).any(|id| objects.contains(id))
-                }
-                SegmentKind::Fixed => false,
-            };
-            if is_it {
-                segment.since = since;
-                if let Some(step) = segment.step {
-                    self.steps[step].since = since;
+            let Some(date) = dates.of(&segment.kind) else { continue };
+            let since = date.since.min(self.calls);
+            segment.since = since;
+            if let Some(step) = segment.step.map(|step| &mut self.steps[step]) {
+                // The latest counts.
+                if date.arrival >= step.arrival {
+                    (step.since, step.arrival) = (since, date.arrival);
                 }
             }
         }

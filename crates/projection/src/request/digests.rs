@@ -68,8 +68,14 @@ impl Segments {
     /// first call of each answer. Returns the places that changed.
     ///
     /// A host may have removed, inserted or exchanged messages since. Then the lines are those of the answers that still follow one
-    /// another, in the order that they have now. An answer that follows none of them becomes a carrier itself.
-    pub fn repeat_call_digest(&mut self, call_digest: &[ObjectId], objects: &dyn Objects) -> Vec<usize> {
+    /// another, in the order that they have now. An answer that follows none of them becomes a carrier itself. `arrivals`: the number of
+    /// arrivals before the roll. An answer with text of a later one does not become a line: no request has had that text.
+    pub fn repeat_call_digest(
+        &mut self,
+        call_digest: &[ObjectId],
+        arrivals: usize,
+        objects: &dyn Objects,
+    ) -> Vec<usize> {
         if !self.shortens {
             return Vec::new();
         }
@@ -78,7 +84,8 @@ impl Segments {
         numbers.dedup();
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for number in numbers {
-            if self.range_of(number).is_none() || self.steps[number].call_digest.is_some() {
+            let step = &self.steps[number];
+            if self.range_of(number).is_none() || step.call_digest.is_some() || step.arrival > arrivals {
                 continue;
             }
             let before = number.checked_sub(1).filter(|before| self.follows(*before, number));

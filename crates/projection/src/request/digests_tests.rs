@@ -92,7 +92,7 @@ fn lines_stand_for_hidden_answers_that_follow_in_order(#[case] now: &str, #[case
     let test = TestObjects::default();
     let ids: Vec<&str> = now.split(' ').collect();
     let mut segments = answers(&ids, &test);
-    let changed = segments.repeat_call_digest(&objects(&["a", "b", "c", "d"]), &test);
+    let changed = segments.repeat_call_digest(&objects(&["a", "b", "c", "d"]), usize::MAX, &test);
     assert_eq!(shown(&segments), expected);
     let mut once = changed.clone();
     once.sort_unstable();
@@ -119,11 +119,11 @@ fn groups_of_several_rolls(#[case] now: &str, #[case] expected: &str) {
     let ids: Vec<&str> = now.split(' ').collect();
     let mut segments = answers(&ids, &test);
     for group in [&["a", "b"][..], &["a", "c", "d"], &["a", "e"]] {
-        segments.repeat_call_digest(&objects(group), &test);
+        segments.repeat_call_digest(&objects(group), usize::MAX, &test);
     }
     assert_eq!(shown(&segments), expected);
     for group in [&["a", "b"][..], &["a", "c", "d"], &["a", "e"]] {
-        assert_eq!(segments.repeat_call_digest(&objects(group), &test), [0; 0], "once is enough");
+        assert_eq!(segments.repeat_call_digest(&objects(group), usize::MAX, &test), [0; 0], "once is enough");
     }
 }
 
@@ -133,18 +133,22 @@ fn answers_become_lines_again_after_the_answer_that_carried_them() {
     let mut segments = answers(&["one", "two", "three"], &test);
     segments.set_shortens(false);
     assert_eq!(
-        segments.repeat_call_digest(&objects(&["one", "two"]), &test),
+        segments.repeat_call_digest(&objects(&["one", "two"]), usize::MAX, &test),
         [0; 0],
         "the harness can't leave out messages"
     );
     segments.set_shortens(true);
-    assert_eq!(segments.repeat_call_digest(&objects(&["one"]), &test), [0; 0], "there are no others");
-    assert_eq!(segments.repeat_call_digest(&objects(&["one", "two"]), &test), [2, 3, 4, 5]);
-    assert_eq!(segments.repeat_call_digest(&objects(&["two", "three"]), &test), [2, 6, 7, 8]);
+    assert_eq!(
+        segments.repeat_call_digest(&objects(&["one"]), usize::MAX, &test),
+        [0; 0],
+        "there are no others"
+    );
+    assert_eq!(segments.repeat_call_digest(&objects(&["one", "two"]), usize::MAX, &test), [2, 3, 4, 5]);
+    assert_eq!(segments.repeat_call_digest(&objects(&["two", "three"]), usize::MAX, &test), [2, 6, 7, 8]);
     assert_eq!(shown(&segments), "one[two three]", "the lines of the second are the first's");
     // An answer that carries lines itself does not become one.
     let mut segments = answers(&["one", "two", "three"], &test);
-    segments.repeat_call_digest(&objects(&["two", "three"]), &test);
-    assert_eq!(segments.repeat_call_digest(&objects(&["one", "two"]), &test), [0; 0]);
+    segments.repeat_call_digest(&objects(&["two", "three"]), usize::MAX, &test);
+    assert_eq!(segments.repeat_call_digest(&objects(&["one", "two"]), usize::MAX, &test), [0; 0]);
     assert_eq!(shown(&segments), "one two[three]");
 }

@@ -26,7 +26,6 @@ mod visible;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use context_lines::marker;
-use context_model::chat::Arrived;
 use context_model::id::ObjectId;
 use plan::{Call, Edit, Plan};
 use rolls::Rolled;
@@ -68,8 +67,6 @@ pub struct Request {
     pub spent: f64,
     /// The model calls of the branch, also those whose messages have left the request.
     pub made: u64,
-    /// The messages that came earlier or later than their places say, oldest first.
-    pub arrived: Vec<Arrived>,
     /// When requests were sent and answered.
     pub clock: CacheClock,
     /// True if the cache was gone when the request that waits for its answer was decided; `None` if another process decided it.

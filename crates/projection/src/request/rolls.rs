@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use context_model::chat::{Chat, RollEntry, RollReceipt, Spending, Turn};
+use context_model::chat::{Arrived, Chat, Noted, RollEntry, RollReceipt, Spending, Turn};
 use context_model::id::ObjectId;
 
 use super::Request;
@@ -19,6 +19,10 @@ use crate::Objects;
 pub struct Rolled {
     /// The rolls that are in effect, oldest first.
     entries: Vec<RollEntry>,
+    /// For each of these, the number of arrivals before it.
+    arrivals: Vec<usize>,
+    /// The messages that came earlier or later than their places say, oldest first.
+    arrived: Vec<Arrived>,
     /// The number of those that are of a conversation before this one.
     earlier: usize,
     sets: RolledSets,
@@ -62,8 +66,11 @@ impl Rolled {
     /// Reads what is rolled from a chat's turns.
     pub fn of(chat: Chat<'_>) -> Self {
         let mut rolled = Self::default();
-        for (turn, rolls) in chat.turns().map(Turn::rolls).enumerate() {
-            rolls.for_each(|entry| rolled.note(entry, turn));
+        for (turn, noted) in chat.turns().map(Turn::noted).enumerate() {
+            noted.for_each(|one| match one {
+                Noted::Roll(entry) => rolled.note(*entry, turn),
+                Noted::Arrived(arrived) => rolled.note_arrival(arrived),
+            });
         }
         rolled
     }
@@ -115,6 +122,16 @@ impl Rolled {
         &self.entries[self.earlier..]
     }
 
+    /// The messages that came earlier or later than their places say, oldest first.
+    pub fn arrived(&self) -> &[Arrived] {
+        &self.arrived
+    }
+
+    /// Takes in messages that came at another time than their places say.
+    pub fn note_arrival(&mut self, arrived: Arrived) {
+        self.arrived.push(arrived);
+    }
+
     /// The rolls that a user undid less than `turns` user turns before this one, and for how many more their text
     /// stays.
     pub fn brought_back(&self, turn: usize, turns: usize) -> impl Iterator<Item = (&RollEntry, usize)> {
@@ -150,12 +167,14 @@ impl Rolled {
             self.sets.take_in(&entry);
             self.receipts.extend(entry.receipt.clone());
             self.entries.push(entry);
+            self.arrivals.push(self.arrived.len());
             return;
         }
         self.undone.push((entry, turn));
         // A roll that only took reasoning along stays in effect.
         if let Some(last) = self.entries().iter().rposition(|entry| entry.receipt.is_some()) {
             self.entries.remove(self.earlier + last);
+            self.arrivals.remove(self.earlier + last);
             self.receipts.pop();
         }
         self.sets = RolledSets::default();
@@ -184,11 +203,13 @@ impl Request {
         }
     }
 
-    /// The same for calls that became lines, once all messages have come.
+    /// The same for calls that became lines, once all messages have come. A roll is not of what a host put into the past after it.
     pub fn repeat_call_digests(&mut self, objects: &dyn Objects) {
-        for entry in self.rolled.entries() {
+        for (entry, arrivals) in
+            self.rolled.entries().iter().zip(&self.rolled.arrivals[self.rolled.earlier..])
+        {
             for call_digest in &entry.call_digests {
-                self.pending.extend(self.segments.repeat_call_digest(call_digest, objects));
+                self.pending.extend(self.segments.repeat_call_digest(call_digest, *arrivals, objects));
             }
             for object in &entry.lines {
                 let mut places = self.segments.results_of(object).into_iter();
@@ -205,7 +226,7 @@ impl Request {
     /// Once the visible request is rebuilt and its answers are counted: what it has cost so far is what the record says, and what the
     /// calls since then have cost. The provider has nothing cached that ends where a change has come later.
     pub fn repeat_spending(&mut self) {
-        let together = self.arrived.iter().filter(|one| one.dead);
+        let together = self.rolled.arrived.iter().filter(|one| one.dead);
         let dead: Vec<(u64, u64)> =
             together.map(|one| (one.made.saturating_sub(one.answers), one.made)).collect();
         self.segments.ledger.resume_spending(self.rolled.spendings(self.made), &dead, self.made);

@@ -1,5 +1,7 @@
 //! Rolls are remembered, undone and repeated.
 
+use rstest::rstest;
+
 use super::*;
 use crate::Prices;
 use crate::objects::TestObjects;
@@ -129,6 +131,36 @@ fn rolled_result_is_replaced_again_unless_the_host_kept_its_reference() {
         assert_eq!((request.pending.contains(&3), request.pending.contains(&5)), (true, true));
         assert!([1, 2, 4, 6].iter().all(|place| !request.pending.contains(place)));
     }
+}
+
+/// A host puts another call in place of the second answer's, or changes its text, before or after a roll that names it.
+#[rstest]
+#[case::before_the_roll(true, true, Form::Removed)]
+#[case::after_it(false, true, Form::Full)]
+#[case::with_this_request(false, false, Form::Full)]
+fn roll_is_not_of_text_that_came_into_the_past_after_it(
+    #[case] is_before: bool,
+    #[case] is_recorded: bool,
+    #[case] expected: Form,
+) {
+    let objects = TestObjects::default();
+    let arrived = Arrived { calls: ids(&["w"]), ..Arrived::default() };
+    let other = Arrived { made: 1, answers: 1, ..Arrived::default() };
+    let mut record = vec![Noted::Arrived(other), Noted::Roll(Box::new(roll_of_everything(&[&["e", "w"]])))];
+    if is_recorded {
+        record.insert(if is_before { 1 } else { 2 }, Noted::Arrived(arrived.clone()));
+    }
+    let mut request = request_of_each_kind(&objects);
+    for one in record {
+        match one {
+            Noted::Roll(entry) => request.rolled.note(*entry, 0),
+            Noted::Arrived(arrived) => request.rolled.note_arrival(arrived),
+        }
+    }
+    request.repeat_arrivals((!is_recorded).then_some(&arrived));
+    request.repeat_call_digests(&objects);
+    let forms = request.segments.segments[5..].iter().map(|segment| segment.form);
+    assert_eq!(forms.collect::<Vec<_>>(), [expected; 2]);
 }
 
 /// Reasoning behind a change stays only on a model that does not bind it.
