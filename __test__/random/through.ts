@@ -80,7 +80,8 @@ export class World {
     const { store, formsPath } = this.#place
     if (store.kind !== 'sqlite') throw new Error('a store in memory has no copy')
     const path = folder()
-    cpSync(dirname(store.path), path, { recursive: true })
+    // Without the markers of its trackers, which come and go meanwhile.
+    cpSync(dirname(store.path), path, { recursive: true, filter: (from) => basename(from) !== 'watch' })
     const twin = new World(this.#format, { store: { kind: 'sqlite', path: join(path, basename(store.path)) }, formsPath: join(path, basename(formsPath)) })
     twin.#session = this.#session
     twin.#now = this.#now
