@@ -62,6 +62,18 @@ describe('run', () => {
     expect((await run([])).code).toBe(2)
   })
 
+  test('temporary files that a process of the program still writes change neither its exit code nor what is told', async () => {
+    // Writes beside the status file until this test is over, or its folder is gone.
+    const writer = `const { existsSync, writeFileSync } = require('node:fs'); const [folder, stop] = process.argv.slice(1); console.log('writes'); try { for (let n = 0; !existsSync(stop) && n < 1e6; n += 1) writeFileSync(folder + '/' + n, '') } catch {}`
+    const stop = join(folder(), 'stop')
+    onCleanUp(() => writeFileSync(stop, ''))
+    const script = `const { spawn } = require('node:child_process'); const child = spawn(process.execPath, ['-e', process.argv[1], require('node:path').dirname(process.env.PI_CONTEXT_STATUS), process.argv[2]], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] }); child.stdout.once('data', () => process.exit(7))`
+    const { code, stderr } = await run([...program(script), writer, stop])
+    expect(code).toBe(7)
+    const lines = stderr.split('\n').filter((line) => line !== '' && !line.includes('is left: ENOTEMPTY'))
+    expect(lines).toEqual([expect.stringContaining('nothing collapses')])
+  })
+
   test('program runs without a gateway if the store can not be opened', async () => {
     const server = await startModelServer(() => 'hello')
     const home = folder()

@@ -1,6 +1,7 @@
 /** The command `run`: an agent whose requests go through its own gateway. */
 import { spawn } from 'node:child_process'
-import { accessSync, constants as fsConstants, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { accessSync, constants as fsConstants, mkdirSync, mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { randomBytes } from 'node:crypto'
 import { constants, homedir, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -61,18 +62,22 @@ export async function run(args: string[]): Promise<number> {
     endStatus = keepStatus(gateway, status)
     return await runProgram(command, launch.args, { ...launch.env, [STATUS_FILE]: status })
   } finally {
-    endStatus()
-    rmSync(folder, { recursive: true, force: true })
-    for (const warning of warnings) tell(plain(warning))
-    for (const line of summaryOf(gateway.ledger, await mostHeld(gateway.conversations.all))) tell(plain(line))
-    const resume = resumeOf(gateway, command)
-    if (resume !== undefined)
-      tellCommand(
-        `pi-context-manager: to continue it: pi-context-manager ${[...['run', ...own, '--'].map(quoted), ...resume.map((word) => quoted(plain(word)))].join(' ')}`,
-      )
-    warnings.length = 0
-    await gateway.close()
-    for (const warning of warnings) tell(plain(warning))
+    try {
+      endStatus()
+      await removed(folder)
+      for (const warning of warnings) tell(plain(warning))
+      for (const line of summaryOf(gateway.ledger, await mostHeld(gateway.conversations.all))) tell(plain(line))
+      const resume = resumeOf(gateway, command)
+      if (resume !== undefined)
+        tellCommand(
+          `pi-context-manager: to continue it: pi-context-manager ${[...['run', ...own, '--'].map(quoted), ...resume.map((word) => quoted(plain(word)))].join(' ')}`,
+        )
+      warnings.length = 0
+    } finally {
+      // As long as it listens, this process does not end.
+      await gateway.close()
+      for (const warning of warnings) tell(plain(warning))
+    }
   }
 }
 
@@ -85,9 +90,18 @@ function prepare(program: Program, gateway: Gateway): { folder: string; launch: 
     for (const [name, content] of Object.entries(launch.files)) writePrivateFile(join(folder, name), content)
     return { folder, launch }
   } catch (error) {
-    if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
+    if (folder !== undefined) void removed(folder)
     tell(`pi-context-manager: the program runs without it: ${plain((error as Error).message)}`)
     return undefined
+  }
+}
+
+/** Removes the temporary files, in which a process that the program has left may still write. */
+async function removed(folder: string): Promise<void> {
+  try {
+    await rm(folder, { recursive: true, force: true, maxRetries: 3 })
+  } catch (error) {
+    tell(`pi-context-manager: ${plain(folder)} is left: ${plain((error as Error).message)}`)
   }
 }
 
