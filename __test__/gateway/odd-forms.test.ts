@@ -196,3 +196,55 @@ describe.each([
     expect(names).not.toContain(undefined)
   })
 })
+
+const PNG = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: base64('png') } }
+
+describe.each([
+  [
+    'Anthropic',
+    'anthropic',
+    (id: string, name: string) => [
+      { role: 'assistant', content: [{ type: 'tool_use', id, name: 'Bash', input: { command: `cat ${name}` } }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: long(name) }] },
+    ],
+    { picture: [PNG, { type: 'text', text: 'see this' }], prompt: [{ type: 'text', text: 'and look at this, too' }] },
+  ],
+  [
+    'Gemini',
+    'gemini',
+    (id: string, name: string) => [GEMINI.called(id, name), GEMINI.returned(id, name)],
+    { picture: [{ inlineData: { mimeType: 'image/png', data: base64('png') } }], prompt: [{ text: 'and look at this, too' }] },
+  ],
+] as const)('%s: behind a result, in its message', (_, wire, call, said) => {
+  test.each(['picture', 'prompt'] as const)('a %s stays there, and roles alternate', async (what) => {
+    const server = await startModelServer(() => 'ok')
+    const { gateway } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, openai: `${server.url}/v1`, gemini: server.url } })
+    const { path, headers, body, list } = WIRES[wire]
+    const messages: object[] = []
+    const send = async (): Promise<void> => {
+      const { status } = await ask(`${new URL(gateway.url).origin}${path}`, {
+        headers: { ...JSON_TYPE, ...headers(ID) },
+        body: JSON.stringify({ ...body(messages), [list]: messages }),
+      })
+      expect(status).toBe(200)
+    }
+    for (let n = 0; n < 60; n += 1) {
+      // Of Gemini, nothing leaves before the next prompt.
+      if (n % 10 === 0) {
+        messages.push(wire === 'gemini' ? GEMINI.said('next') : { role: 'user', content: 'next' })
+        await send()
+      }
+      const [answer, results] = call(`call_${n}`, `f${n}`) as [object, Record<string, unknown>]
+      const field = wire === 'gemini' ? 'parts' : 'content'
+      const rest = n % 5 === 0 ? said[what] : []
+      messages.push(answer, { ...results, [field]: [...(results[field] as object[]), ...rest] })
+      await send()
+      if (n % 10 === 9) messages.push(wire === 'gemini' ? GEMINI.answered('done') : { role: 'assistant', content: 'done' })
+    }
+    expect(server.requests.at(-1)!.raw.length).toBeLessThan(JSON.stringify(messages).length / 2)
+    for (const { body: sent } of server.requests) {
+      const roles = (sent[list] as { role: string }[]).map(({ role }) => role)
+      expect(roles.filter((role, at) => role === roles[at - 1])).toEqual([])
+    }
+  })
+})

@@ -47,6 +47,8 @@ export interface EngineMessage {
    * compares them with the file's versions. The record has the whole result.
    */
   lines?: string
+  /** A user's message: the host's message also has the results before it, so that their calls have to stay. */
+  joined?: true
   [field: string]: unknown
 }
 
@@ -101,9 +103,9 @@ export function recordable(message: EngineMessage): EngineMessage {
 
 /** The fields of a message that the engine gets: all of an answer, because its usage is recorded; the content of others. */
 export function handed(message: EngineMessage): EngineMessage {
-  const { role, content, timestamp, toolCallId, toolName, isError, summary, command, output, lines } = message
+  const { role, content, timestamp, toolCallId, toolName, isError, summary, command, output, lines, joined } = message
   if (role === 'assistant') return typeof content === 'string' || !content.some(isTranslated) ? message : { ...message, content: content.map(call) }
-  return defined({ role, content: lines ?? content, timestamp, toolCallId, toolName, isError, summary, command, output }) as EngineMessage
+  return defined({ role, content: lines ?? content, timestamp, toolCallId, toolName, isError, summary, command, output, joined }) as EngineMessage
 }
 
 /** True if a block is a call whose arguments the engine knows under other names. */

@@ -39,6 +39,11 @@ export interface Shape {
   content?(message: object): unknown
 }
 
+/** The mark of what a user says in the same message as these results. Without their calls, two messages of the user would be neighbours. */
+export function joinedTo(results: readonly EngineMessage[]): Pick<EngineMessage, 'joined'> {
+  return results.length > 0 ? { joined: true } : {}
+}
+
 /** True if nothing in a conversation may change now, and nothing may be added to it. */
 export function isHeld(conversation: { shape: Shape | undefined; messages: readonly object[] } | undefined): boolean {
   return conversation?.shape?.isHeld?.(conversation.messages) === true

@@ -4,7 +4,7 @@
  */
 import type { Block, EngineMessage, Fields } from '../../core/index.ts'
 import { isFields, textOf } from '../../core/index.ts'
-import { argumentsBy, shortened, shortenedText } from '../shape.ts'
+import { argumentsBy, joinedTo, shortened, shortenedText } from '../shape.ts'
 import { inOrderOf } from '../driver/edits.ts'
 import type { PartEdit } from '../driver/edits.ts'
 import type { Shape } from '../shape.ts'
@@ -33,7 +33,7 @@ export const anthropic: Shape = {
     if (message['role'] === 'assistant') return { size: 1, parts: [answer(message, blocks)] }
     const parts: EngineMessage[] = blocks.filter(isResult).map(result)
     const rest = blocks.filter((block) => !isResult(block))
-    if (rest.length > 0 || parts.length === 0) parts.push({ role: String(message['role']), content: rest.map(blockOf) })
+    if (rest.length > 0 || parts.length === 0) parts.push({ role: String(message['role']), content: rest.map(blockOf), ...joinedTo(parts) })
     return { size: 1, parts }
   },
 

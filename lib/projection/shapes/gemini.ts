@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import type { Block, EngineMessage, Fields } from '../../core/index.ts'
 import { isFields, textOf } from '../../core/index.ts'
-import { argumentsBy, shortened } from '../shape.ts'
+import { argumentsBy, joinedTo, shortened } from '../shape.ts'
 import { inOrderOf } from '../driver/edits.ts'
 import type { PartEdit } from '../driver/edits.ts'
 import { opaque, pictured } from '../opaque.ts'
@@ -42,7 +42,7 @@ export const gemini: Shape = {
     const calls = idsOf(partsOf(messages[at - 1]), parts)
     const read: EngineMessage[] = responsesIn(parts).map((response, number) => result(response, calls[number] ?? ''))
     const rest = parts.filter((part) => !isResponse(part))
-    if (rest.length > 0 || read.length === 0) read.push({ role: 'user', content: rest.map(blockOf) })
+    if (rest.length > 0 || read.length === 0) read.push({ role: 'user', content: rest.map(blockOf), ...joinedTo(read) })
     return { size: 1, parts: read }
   },
 

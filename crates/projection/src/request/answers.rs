@@ -99,6 +99,12 @@ impl Request {
     /// Appends a user's message.
     pub fn push_user(&mut self, key: &str, message: &Value, is_new: bool, objects: &dyn Objects) {
         self.segments.begin_user(objects);
+        if message.get("joined") == Some(&Value::Bool(true))
+            && let Some(number) = self.segments.steps.len().checked_sub(1)
+        {
+            self.segments.steps[number].is_joined = true;
+            self.segments.judge_step(number, objects);
+        }
         let prose = prose::users(message);
         let shortened: usize = prose.iter().map(|prose| prose.chars).sum();
         let rest = message_units(message).saturating_sub(shortened);
@@ -251,7 +257,7 @@ impl Segments {
     pub(super) fn ready(&self, number: usize, objects: &dyn Objects) -> Option<RipeAt> {
         let step = &self.steps[number];
         let need = self.need?;
-        if !self.shortens || step.call_digest.is_some() {
+        if !self.shortens || step.call_digest.is_some() || step.is_joined {
             return None;
         }
         let (warm, dead) = match self.stays.calls {

@@ -308,6 +308,18 @@ fn when_an_answer_is_ready_to_become_lines() {
     assert!(segments.ready(0, &objects).is_none(), "it is lines, or has some");
 }
 
+/// Anthropic and Gemini have results and a picture, or the next prompt, in one message of the user.
+#[test]
+fn answer_whose_results_share_their_message_with_the_user_is_never_ready() {
+    let objects = TestObjects::default();
+    for joined in [false, true] {
+        let mut request = Request { segments: PAST.segments(&objects), ..Request::default() };
+        let message = json!({ "role": "user", "content": "and this?", "joined": joined });
+        request.push_user("u", &message, true, &objects);
+        assert_eq!(request.segments.ready(0, &objects).is_none(), joined);
+    }
+}
+
 /// The lines of an answer cost tokens; each call has a separate one.
 #[test]
 fn results_with_one_call_id_belong_to_calls_in_their_order() {

@@ -218,6 +218,8 @@ pub(crate) struct Step {
     /// The number of the answer whose last result its lines follow; its own number if it carries other answers'
     /// lines.
     pub call_digest: Option<usize>,
+    /// Its results share their message with what the user said next, which would stand behind another message of the user without it.
+    pub is_joined: bool,
     /// The number, counted from 1, of the arrival with which a text or a call of it came into the past; 0 if it came in its place.
     pub arrival: usize,
 }
