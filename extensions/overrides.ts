@@ -8,7 +8,9 @@ import {
   createEditToolDefinition,
   createReadToolDefinition,
   createWriteToolDefinition,
+  DEFAULT_MAX_BYTES,
   detectSupportedImageMimeTypeFromFile,
+  formatSize,
   getAgentDir,
   SettingsManager,
   withFileMutationQueue,
@@ -74,9 +76,11 @@ function overrideRead(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObs
       const nested = observer.isNested(id)
       const object = nameInPath(input.path)
       if (object !== undefined) {
-        const operations = kept(await observer.recall(object, nested))
-        const own = createReadToolDefinition(context.cwd, { operations })
-        return own.execute(id, input, signal, update, context)
+        const text = await observer.recall(object, nested)
+        const pieces = inShorterLines(text)
+        const own = createReadToolDefinition(context.cwd, { operations: kept(pieces ?? text) })
+        const result = await own.execute(id, input, signal, update, context)
+        return pieces === undefined ? result : { ...result, content: [...result.content, { type: 'text' as const, text: IN_PIECES }] }
       }
       if (nested) {
         const result = await createReadToolDefinition(context.cwd, { autoResizeImages }).execute(id, input, signal, update, context)
@@ -102,6 +106,34 @@ function overrideRead(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObs
       return text === undefined ? result : { content: [{ type: 'text', text }], details: undefined }
     },
   })
+}
+
+/** UTF-16 units of a piece of a line: several pieces fit what Pi's read shows at once. */
+const PIECE = 10_000
+
+const IN_PIECES = `[A line of more than ${formatSize(DEFAULT_MAX_BYTES)} is shown in pieces of ${PIECE} characters, each on a separate line.]`
+
+/**
+ * A text with its longest lines in pieces; undefined if Pi's read shows each of its lines. Pi shows nothing of a line above its limit, and
+ * advises commands that need a file.
+ */
+export function inShorterLines(text: string): string | undefined {
+  if (Buffer.byteLength(text) <= DEFAULT_MAX_BYTES) return undefined
+  const lines = text.split('\n')
+  const shorter = lines.flatMap((line) => (Buffer.byteLength(line) <= DEFAULT_MAX_BYTES ? [line] : piecesOf(line)))
+  return shorter.length === lines.length ? undefined : shorter.join('\n')
+}
+
+function piecesOf(line: string): string[] {
+  const pieces: string[] = []
+  for (let at = 0; at < line.length;) {
+    const end = at + PIECE
+    // A character of two units stays whole.
+    const cut = /[\uD800-\uDBFF]/.test(line[end - 1] ?? '') ? end - 1 : end
+    pieces.push(line.slice(at, cut))
+    at = cut
+  }
+  return pieces
 }
 
 /** A text from the store, in the form that Pi's read accepts. */

@@ -74,6 +74,20 @@ describe('without the tools', () => {
     expect(await manager.query({ type: 'file', pathPrefix: home.cwd })).toHaveLength(1)
   })
 
+  test('a line that is longer than what read shows comes in pieces', async () => {
+    const items = Array.from({ length: 3000 }, (_, id) => ({ id, name: `item ${id} 😀` }))
+    const id = handle('call_json')
+    const read = (n: number, offset?: number) => calls(['read', { path: `id=${id}`, ...(offset === undefined ? {} : { offset }) }, `call_${n}`])
+    const { server, home, load } = await setUp([calls(['bash', { command: 'cat items.json' }, 'call_json']), read(0), read(1, 5), read(2, 9), 'done'])
+    put(home, 'items.json', JSON.stringify(items))
+    expect(await runPrint({ ...load, prompts: ['look'] })).toMatchObject({ exitCode: 0, stderr: '' })
+    const results = resultsById(server.requests.at(-1)!)
+    const parts = [0, 1, 2].map((n) => results.get(`call_${n}`)!)
+    for (const part of parts) expect(part).toContain('[A line of more than 50.0KB is shown in pieces of 10000 characters, each on a separate line.]')
+    const lines = parts.flatMap((part) => part.split('\n').filter((line) => line.length > 1000))
+    expect(JSON.parse([...new Set(lines)].join(''))).toEqual(items)
+  })
+
   test('rolled text can be read, with the arguments of its call, also in a new process', async () => {
     const { server, home, load } = await setUp((request, n) => {
       if (n === 0) return calls(['write', { path: 'w.txt', content: lines('w', 100) }, 'call_w'])
