@@ -95,8 +95,7 @@ struct StoredObject {
 
 impl Open<'_> {
     fn put(&mut self, put: &PutWrite) -> Result<bool> {
-        let wanted = self.dated(&put.id, put.valid_time)?;
-        let valid_time = wanted.unwrap_or(self.tx_time);
+        let valid_time = self.dated(&put.id, put.valid_time)?.unwrap_or(self.tx_time);
         let known = match self.known(&put.id)? {
             Some(known) => {
                 if known.object_type != put.object_type.as_str() || known.source != put.source {
@@ -198,15 +197,17 @@ impl Open<'_> {
         Ok(true)
     }
 
-    /// The valid time of a write: the one that it names, or the next one after a version that is dated ahead of this
-    /// transaction. `None`: the transaction's own.
+    /// The valid time of a write: the one that it names, or that of a version that is dated ahead of this transaction; in a journal the
+    /// next one after it. `None`: the transaction's own.
     fn dated(&self, id: &ObjectId, wanted: Option<Timestamp>) -> Result<Option<Timestamp>> {
-        if wanted.is_some() || !self.is_after_latest {
+        if wanted.is_some() {
             return Ok(wanted);
         }
-        let latest = read::latest_place(self.connection, id)?;
-        let ahead = latest.filter(|(tx_id, time)| *tx_id != self.tx_id && *time >= self.tx_time);
-        Ok(ahead.map(|(_, time)| Timestamp::from_millis(time.millis() + 1)))
+        let latest = read::latest_place(self.connection, id)?.filter(|(_, time)| *time >= self.tx_time);
+        Ok(latest.map(|(tx_id, time)| {
+            let is_next = self.is_after_latest && tx_id != self.tx_id;
+            Timestamp::from_millis(time.millis() + i64::from(is_next))
+        }))
     }
 
     fn known(&self, id: &ObjectId) -> Result<Option<StoredObject>> {

@@ -32,8 +32,8 @@ impl SqliteStore {
         self.write(prepared).await
     }
 
-    /// As [`Store::transact`](context_store::Store::transact), but a write without a valid time replaces the latest version
-    /// even if that is dated ahead of this machine's clock: it is dated a millisecond later. `marks`: those of whole documents that
+    /// As [`Store::transact`](context_store::Store::transact), but a write without a valid time is dated a millisecond
+    /// after the latest version, if that is not older: an object has one version at a time. `marks`: those of whole documents that
     /// come from an export.
     pub async fn transact_after_latest(
         &self,

@@ -17,7 +17,7 @@ pub(super) struct Prepared {
     pub expected: Vec<(ObjectId, Option<TxId>)>,
     /// The commit need not be synced.
     pub is_deferred: bool,
-    /// A write without a valid time is dated after the version that it replaces, even if that one is dated ahead.
+    /// A write without a valid time is dated a millisecond after the version that it replaces, if that one is not older.
     pub is_after_latest: bool,
     /// The versions come from another database, which is noted in the same transaction.
     pub is_brought: bool,

@@ -73,19 +73,20 @@ impl BeforeWrite {
 
     /// The version that is valid when a write begins, and that time.
     fn holding(&self, from: Option<Timestamp>) -> (Option<&Head>, Option<Timestamp>) {
-        let earlier = match from {
-            Some(from) => self.earlier.iter().find(|(at, _)| *at == from),
-            None => self.earlier.iter().find(|(at, _)| self.latest().is_some_and(|v| v.valid_time > *at)),
-        };
-        match earlier {
-            // Times of back-dated writes in the same transaction don't count for a write that is valid from now on.
-            Some((at, head)) if from.is_some() || self.is_ahead() => (head.as_ref(), Some(*at)),
-            _ => (self.head.as_ref(), None),
+        match self.earlier.iter().find(|(at, _)| Some(*at) == from) {
+            Some((at, head)) => (head.as_ref(), Some(*at)),
+            None => (self.head.as_ref(), None),
         }
     }
 
     fn is_ahead(&self) -> bool {
         self.latest().is_some_and(|v| v.valid_time > v.tx_time)
+    }
+
+    /// The valid time of a version that holds from now on, where the transaction's time may be earlier than that of the latest version.
+    fn now_at_least(&self) -> Option<Timestamp> {
+        let ahead = self.latest().filter(|_| self.is_ahead())?;
+        Some(ahead.valid_time.max(clock::system()()))
     }
 }
 
@@ -164,8 +165,8 @@ pub(super) fn plan(
         let is_needed = !is_late || draft.document.object_type().is_content();
         if in_part.insert(id.clone()) && is_needed {
             match (before, write) {
-                (None, Write::Put { valid_time, .. }) => {
-                    let (head, at) = base.holding(*valid_time);
+                (None, Write::Put { .. }) => {
+                    let (head, at) = base.holding(draft.valid_time);
                     fences.push((id.clone(), head.map(Head::value), at));
                 }
                 (None, Write::Patch { .. }) => {
@@ -275,21 +276,22 @@ fn draft(
             {
                 return Err(envelope_differs(document.id()));
             }
+            let valid_time = valid_time.or_else(|| base.now_at_least());
             let holding = match before {
                 Some(draft) if draft.valid_time.is_none_or(|from| valid_time.is_none_or(|at| at >= from)) => {
                     Some(&draft.document)
                 }
-                _ => base.holding(*valid_time).0.map(|head| &head.version.document),
+                _ => base.holding(valid_time).0.map(|head| &head.version.document),
             };
-            let draft = Draft::clean(document.clone(), *valid_time, erasures);
+            let draft = Draft::clean(document.clone(), valid_time, erasures);
             // The version as it was before its owner erased something of it.
-            let erased = base.holding(*valid_time).0.filter(|_| before.is_none());
+            let erased = base.holding(valid_time).0.filter(|_| before.is_none());
             let was =
                 erased.and_then(|head| Some((head.form.mark()?.hash?, head.version.document.source_hash())));
             let is_there = holding.is_some_and(|stored| is_equal(stored, &draft.document))
                 || was == Some((document.content_hash(), document.source_hash()))
-                || (before.is_none_or(|draft| draft.valid_time <= *valid_time)
-                    && base.follows(*valid_time, document));
+                || (before.is_none_or(|draft| draft.valid_time <= valid_time)
+                    && base.follows(valid_time, document));
             Ok((!is_there).then_some(draft))
         }
         Write::Patch { id, patch, valid_time } => {
@@ -306,7 +308,7 @@ fn draft(
                 (Some(wanted), Some(from)) => Some(patch_time(Some(wanted), wanted, from)?),
                 (Some(wanted), None) => Some(wanted),
                 // The transaction's time is not known yet, and only a version dated ahead can be later than that.
-                (None, from) => from.filter(|_| before.is_some() || base.is_ahead()),
+                (None, from) => from.filter(|_| before.is_some()).or_else(|| base.now_at_least()),
             };
             Ok(Some(Draft::clean(document, valid_time, erasures)))
         }

@@ -20,7 +20,7 @@ use super::plan::{BeforeWrite, PartialWrite, id_of, is_equal, plan};
 use super::read::version;
 use super::wire::{Coordinates, FOREVER, Ops, Tx, check};
 use super::writer::NodeWriter;
-use context_store::{AsOf, Receipt, Result, StoreError, Transaction, Write, clock};
+use context_store::{AsOf, Receipt, Result, StoreError, Transaction, Write};
 
 /// Number of times that a transaction is planned again because others wrote in the meantime.
 const MOST_PLANS: u32 = 24;
@@ -201,17 +201,11 @@ impl XtdbClient {
         bases: &mut HashMap<ObjectId, BeforeWrite>,
         is_late: bool,
     ) -> Result<()> {
-        let now = clock::system()();
         for write in writes {
             let Write::Put { document, valid_time } = write else { continue };
             let Some(base) = bases.get_mut(document.id()) else { continue };
             let Some(latest) = base.latest().map(Arc::clone) else { continue };
-            let is_ahead = latest.valid_time > latest.tx_time && latest.valid_time > now;
-            let from = match valid_time {
-                Some(time) if *time < latest.valid_time => *time,
-                None if is_ahead => now,
-                _ => continue,
-            };
+            let Some(from) = valid_time.filter(|time| *time < latest.valid_time) else { continue };
             let at = AsOf { valid_time: Some(from), known: None };
             let earlier = self.find(document.id(), at).await?;
             if is_late && is_equal(&latest.document, document) {

@@ -66,6 +66,7 @@ pub const CHECKS: &[Check] = checks![
     reading::as_of_a_transaction,
     reading::as_of_a_valid_time,
     reading::a_back_dated_version_does_not_become_the_latest,
+    order::a_write_replaces_a_version_dated_ahead,
     reading::equal_content_is_compared_at_its_valid_time,
     reading::patched_documents_are_read_as_of_any_point,
     reading::a_patch_holds_from_its_valid_time_on,

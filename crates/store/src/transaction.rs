@@ -22,7 +22,8 @@ pub enum Write {
     Put {
         /// The document.
         document: Document,
-        /// When it begins to hold; if `None`, at the transaction's time.
+        /// The time from which it holds; if `None`, the transaction's time, or the latest version's valid time if that is later, as that
+        /// of a version from a machine with a fast clock.
         valid_time: Option<Timestamp>,
     },
     /// A change of the latest version, stored as such; the result is the latest version.
@@ -39,7 +40,7 @@ pub enum Write {
 }
 
 impl Write {
-    /// A whole document that holds from the transaction on.
+    /// A whole document that holds from now on.
     #[must_use]
     pub fn put(document: Document) -> Self {
         Self::Put { document, valid_time: None }

@@ -8,7 +8,7 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::json;
 
 use super::given::{file_in, put, put_at, session, turn, unique, write};
-use crate::{Change, Store, Write};
+use crate::{AsOf, Change, Store, Write};
 
 /// In whatever order versions arrive, a transaction's number identifies its writes, and a history is oldest first.
 pub(super) async fn a_transaction_names_its_version(store: Arc<dyn Store>) {
@@ -52,6 +52,31 @@ pub(super) async fn a_transaction_names_its_version(store: Arc<dyn Store>) {
         paged.sort_by_key(|version| version.valid_time);
         assert_eq!(paged, history, "{order:?}");
     }
+}
+
+/// A machine whose clock runs fast dates versions ahead. What another machine writes then replaces them: the latest version is always
+/// the one that was written last.
+pub(super) async fn a_write_replaces_a_version_dated_ahead(store: Arc<dyn Store>) {
+    let filesystem = unique("f");
+    let file = |text| file_in(&filesystem, "/x", Some(text));
+    let id = file("now").id().clone();
+    put(&*store, file("now")).await;
+    let far = 4_000_000_000_000;
+    put_at(&*store, file("ahead"), far).await;
+    assert_eq!(put(&*store, file("ahead")).await.written, [false], "the file has not changed since");
+    for text in ["now", "later"] {
+        let receipt = put(&*store, file(text)).await;
+        assert_eq!(receipt.written, [true], "{text}");
+        let latest = store.get(&id, AsOf::default()).await.unwrap().unwrap();
+        assert_eq!((latest.document.content(), latest.tx_id), (Some(text), receipt.tx_id));
+        assert!(latest.valid_time.millis() >= far, "{}", latest.valid_time);
+        let version = store.version(&id, receipt.tx_id).await.unwrap().unwrap();
+        assert_eq!(version.document.content(), Some(text));
+    }
+    let history = store.history(&id).await.unwrap();
+    let texts: Vec<_> = history.iter().filter_map(|version| version.document.content()).collect();
+    assert_eq!(texts, ["now", "ahead", "now", "later"]);
+    assert_eq!(store.journal(&id).await.unwrap().len(), 4);
 }
 
 /// A document that arrives later and lies between two versions of a chain does not become the base of the next patch.

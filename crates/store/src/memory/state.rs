@@ -202,7 +202,8 @@ impl MemoryState {
         let mut erased = None;
         let (written, valid_time) = match write {
             Write::Put { document, valid_time } => {
-                let valid_time = valid_time.unwrap_or(tx_time);
+                let latest = self.latest.get(document.id()).map(|row| self.rows[*row].valid_time);
+                let valid_time = valid_time.unwrap_or_else(|| tx_time.max(latest.unwrap_or(tx_time)));
                 if let Some(first) = self.objects.get(document.id()).and_then(|rows| rows.first()) {
                     let stored = self.document(*first)?;
                     if (stored.object_type(), stored.source()) != (document.object_type(), document.source())
