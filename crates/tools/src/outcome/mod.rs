@@ -8,6 +8,8 @@
 mod runs;
 mod words;
 
+use std::collections::HashSet;
+
 use runs::{Runs, counted, listed};
 use serde_json::{Map, Value};
 use words::{beginning, quoted, uncoloured};
@@ -21,9 +23,6 @@ use context_model::tokens;
 
 /// An outcome has at most this many UTF-16 units.
 pub const LONGEST_OUTCOME: usize = 160;
-
-/// Of longer outputs, this many bytes at the start and at the end are read.
-const READ: usize = 128 << 10;
 
 /// The length of the shown part of an error's line, in UTF-16 units.
 const ERROR: usize = 80;
@@ -52,15 +51,14 @@ pub fn outcome(
     if is_control(&tool) {
         return None;
     }
-    let content = ends(content);
     let told = match tool.as_str() {
-        "bash" | "powershell" | "shell" => command(args, &content, status),
-        _ if status == Status::Fail => error_in(&content).map(|line| quoted(&line)),
-        "read" => lines_read(args, &content, shows),
-        "grep" => Some(grep(&content)),
-        "find" | "glob" | "ls" => Some(listing(&content)),
+        "bash" | "powershell" | "shell" => command(args, content, status),
+        _ if status == Status::Fail => error_in(content).map(|line| quoted(&line)),
+        "read" => lines_read(args, content, shows),
+        "grep" => Some(grep(content)),
+        "find" | "glob" | "ls" => Some(listing(content)),
         "write" | "edit" => None,
-        _ => long(&content),
+        _ => long(content),
     }?;
     (tokens::utf16_len(&told) <= LONGEST_OUTCOME).then_some(told)
 }
@@ -172,17 +170,6 @@ fn error_in(content: &str) -> Option<String> {
     line.and_then(text)
 }
 
-/// The start and the end of a long output, in whole lines.
-fn ends(content: &str) -> std::borrow::Cow<'_, str> {
-    if content.len() <= 2 * READ {
-        return content.into();
-    }
-    let start = content[..content.floor_char_boundary(READ)].rfind('\n').unwrap_or(0);
-    let from = content.floor_char_boundary(content.len() - READ);
-    let end = content[from..].find('\n').map_or(content.len(), |at| from + at);
-    format!("{}{}", &content[..start], &content[end..]).into()
-}
-
 /// The text that hosts write before the code, on a separate line: Pi, Claude Code, Codex, OpenCode, mini-swe-agent.
 const CODES: [&str; 5] =
     ["Command exited with code ", "Exit code ", "Process exited with code ", "Exit code: ", "<returncode>"];
@@ -231,13 +218,14 @@ const NAMED: usize = 2;
 /// Returns the outcome of the tool `grep`: lines `path:12: text`, or paths.
 fn grep(output: &str) -> String {
     let lines = entries(output).filter(|line| !line.trim().is_empty() && !is_count(line));
-    let (mut matches, mut paths, mut others, mut files) = (0, 0, 0, Vec::new());
+    let (mut matches, mut paths, mut others) = (0, 0, 0);
+    let (mut files, mut first) = (HashSet::new(), Vec::new());
     for line in lines {
         match match_path(line) {
             Some(path) => {
                 matches += 1;
-                if !files.contains(&path) {
-                    files.push(path);
+                if files.insert(path) && first.len() < NAMED {
+                    first.push(path);
                 }
             }
             None if looks_like_file(line) => paths += 1,
@@ -251,7 +239,7 @@ fn grep(output: &str) -> String {
         (matches, _) => {
             let count = counted(matches, "match").replace("matchs", "matches");
             if files.len() <= NAMED {
-                let names = listed(files.iter().copied());
+                let names = listed(first.into_iter());
                 return format!("{count}{}", names.replacen(": ", " in ", 1));
             }
             format!("{count} in {} files", files.len())
@@ -280,6 +268,24 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    /// The counts of a long output are those of all of it.
+    #[rstest]
+    #[case::lines("cat", "seq 30000", |n| format!("line {n} of an output without an end"), "30000 lines")]
+    #[case::matches("grep", "", |n| format!("src/f{}.ts:{n}: a line that was found somewhere", n % 9), "30000 matches in 9 files")]
+    #[case::paths("find", "", |n| format!("src/a/path/that/is/rather/long/f{n}.ts"), "30000 paths")]
+    #[case::errors("bash", "npx tsc", |n| format!("src/f.ts({n},1): error TS2304: Cannot find name 'x'."), "30000 errors: src/f.ts:0, src/f.ts:1, src/f.ts:2, ...")]
+    fn counts_of_a_long_output(
+        #[case] tool: &str,
+        #[case] line: &str,
+        #[case] of: fn(usize) -> String,
+        #[case] expected: &str,
+    ) {
+        let content = (0..30_000).map(of).collect::<Vec<_>>().join("\n");
+        let args = serde_json::json!({ "command": line });
+        let told = outcome(tool, args.as_object().unwrap(), &content, Status::Ok, None);
+        assert_eq!(told.as_deref(), Some(expected));
+    }
 
     #[rstest]
     #[case::pi("x\n\nCommand exited with code 1", Status::Fail, Some("exit 1"), "x")]
