@@ -58,8 +58,12 @@ export async function gateway(args: string[]): Promise<number> {
   for (const line of introduction(running)) out(line)
   takeSignals()
   await interrupted()
-  for (const line of summaryOf(running.ledger, await mostHeld(running.conversations.all))) tell(plain(line))
-  await running.close()
+  try {
+    for (const line of summaryOf(running.ledger, await mostHeld(running.conversations.all))) tell(plain(line))
+  } finally {
+    // As long as it listens, this process does not end.
+    await running.close()
+  }
   return 0
 }
 
