@@ -27,7 +27,7 @@ import { flattened } from '../lib/core/index.ts'
 import { Handover, handedLine } from './handover.ts'
 import { Host, TOOLS_FLAG } from './host.ts'
 import type { Load } from './host.ts'
-import { parentOf, structured, toolcallOf, withHeader } from './results.ts'
+import { isContent, parentOf, structured, toolcallOf, withHeader } from './results.ts'
 import { showStatus } from './ui.ts'
 
 /** The extension as Pi loads it. Never throws and does nothing before `session_start`. */
@@ -105,6 +105,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
   pi.on(
     'tool_result',
     host.handler<ToolResultEvent, ToolResultEventResult>('tool_result', async (boundary, event) => {
+      if (!isContent(event.content)) return undefined
       const parent = parentOf(event)
       if (parent !== undefined) return host.nested.record(boundary.manager, event, parent)
       const call = await toolcallOf(event)

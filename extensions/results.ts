@@ -9,7 +9,7 @@ import { basename, dirname, isAbsolute, relative, resolve, sep } from 'node:path
 import type { ToolCallEvent, ToolResultEvent } from '@earendil-works/pi-coding-agent'
 import picomatch from 'picomatch'
 import type { ContextManager, Toolcall } from '../index.js'
-import { flattened } from '../lib/core/index.ts'
+import { flattened, isFields } from '../lib/core/index.ts'
 import type { NeverCollapse } from './settings.ts'
 import { toolOf } from './tools.ts'
 
@@ -31,6 +31,11 @@ export async function toolcallOf(event: ToolResultEvent): Promise<Toolcall> {
     content: (cut && (await wholeOutput(cut))) ?? shown,
     status: event.isError ? 'fail' : 'ok',
   }
+}
+
+/** True if a tool has given what Pi expects. Of anything else, such as one text, Pi makes a failed result, which comes with the messages. */
+export function isContent(content: unknown): content is ResultContent {
+  return Array.isArray(content) && content.every(isFields)
 }
 
 /** The text blocks of a result as one text. */

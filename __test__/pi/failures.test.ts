@@ -270,6 +270,22 @@ describe('handlers that fail on purpose leave a working Pi and one notice', () =
   })
 })
 
+test('a tool that gives one text where Pi expects a list fails as in plain Pi, and the session continues', async () => {
+  const { server, home, load } = await setUp([calls(['odd', {}, 'call_odd']), calls(['bash', { command: 'cat a.txt' }, 'call_a']), 'done'])
+  put(home, 'a.txt', lines('a', 40))
+  const odd = join(home.cwd, 'odd.ts')
+  writeFileSync(
+    odd,
+    `export default (pi) => pi.registerTool({ name: 'odd', label: 'odd', description: 'odd', parameters: { type: 'object', properties: {} }, execute: async () => ({ content: 'one text', details: {} }) })`,
+  )
+  const rpc = await startRpc({ ...load, extension: [load.extension, odd] })
+  await rpc.prompt('one')
+  expect(notices(rpc.events)).toEqual([])
+  const results = resultsById(server.requests.at(-1)!)
+  expect(results.get('call_odd')).toMatch(/is not a function|one text/)
+  expect(results.get('call_a')).toBe(`${header('call_a')}\n${lines('a', 40)}`)
+})
+
 test('a file that changed under the model: an edit beside the change is made and shows it, one that meets it is refused once', async () => {
   const edit = (oldText: string, id: string) => calls(['edit', { path: 'a.txt', edits: [{ oldText, newText: 'mine' }] }, id])
   const bash = (command: string, id: string) => calls(['bash', { command }, id])
