@@ -1,5 +1,5 @@
 /** Looking into a store with the program itself: sessions, search, show and log. */
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager } from '../lib/index.ts'
@@ -68,6 +68,9 @@ describe('looking into a store', () => {
     }
     expect(await found(here)).toEqual([`empty ${here}`, `reads-there ${here}`])
     expect(await found(there)).toEqual([`works-there ${there}`])
+    const link = join(folder, 'link')
+    symlinkSync(there, link)
+    expect(await found(link)).toEqual([`works-there ${there}`])
     // An export carries it.
     const copy = join(folder, 'copy.db')
     const file = join(folder, 'all.jsonl')

@@ -1,10 +1,9 @@
 /** The commands `sessions`, `search` and `show`: looking into a store without changing it. */
-import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { SessionSummary, StoreHit, Version } from '../../index.js'
 import { asStored, inStore, native } from '../native/index.ts'
-import { hostTitle } from '../core/index.ts'
+import { hostTitle, realOf } from '../core/index.ts'
 import type { HostName } from '../core/index.ts'
 import { countOf, dollars, NotFound, out, plain, savingText, shortened, shortName, shown, subject, tokens, UsageError, when } from '../ui/index.ts'
 import { chatText } from '../inspect/index.ts'
@@ -80,9 +79,9 @@ export const SHOW_OPTIONS = { ...STORE, lines: { type: 'string' }, grep: { type:
 export async function sessions(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: SESSIONS_OPTIONS })
   return reading(values.store, async ({ options }) => {
-    const below = values.project === undefined ? undefined : asStored(resolve(values.project))
     const listed = await inStore(options, (store) => store.sessions())
-    const all = listed.filter(({ folder }) => isBelow(folder && asStored(folder), below))
+    const isWanted = worksIn(values.project)
+    const all = listed.filter(({ folder }) => isWanted(folder))
     const bills = await Bills.find(billsBeside(values.store))
     const hosts = new Hosts()
     if (values.json !== true && values.lines !== true && all.length > 0 && canChoose())
@@ -149,10 +148,20 @@ function paidOf({ calls, cost, saved, plan }: Sum): string {
 /** The width of most agents' names. */
 const HOST = 11
 
-/** True if a folder is the requested one or below it; true for every folder if none is requested. */
-export function isBelow(folder: string | undefined, wanted: string | undefined): boolean {
-  if (wanted === undefined) return true
-  return folder !== undefined && (folder === wanted || folder.startsWith(wanted.endsWith('/') ? wanted : `${wanted}/`))
+/** Tells whether a session's folder is a project or below it, with the links of both followed. Without a project, each is. */
+export function worksIn(project: string | undefined): (folder: string | undefined) => boolean {
+  if (project === undefined) return () => true
+  const wanted = asStored(realOf(project))
+  const known = new Map<string, boolean>()
+  return (folder) => {
+    if (folder === undefined || folder === '') return false
+    const before = known.get(folder)
+    if (before !== undefined) return before
+    const real = asStored(realOf(folder))
+    const works = real === wanted || real.startsWith(wanted.endsWith('/') ? wanted : `${wanted}/`)
+    known.set(folder, works)
+    return works
+  }
 }
 
 /** Runs `search`; resolves with the exit code. */

@@ -1,7 +1,8 @@
 /** The commands `prune` and `limits`. */
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { Pruned, StoreLimits } from '../../index.js'
+import type { Pruned, SessionSummary, StoreLimits } from '../../index.js'
+import { realOf } from '../core/index.ts'
 import { forgetForms } from '../gateway/index.ts'
 import { out, plain, size, UsageError, when } from '../ui/index.ts'
 import { exitHelp } from './exit.ts'
@@ -62,14 +63,26 @@ export async function prune(args: string[]): Promise<number> {
   const wanted = {
     ...(age === undefined ? {} : { olderThanDays: daysOf(age) }),
     ...(most === undefined ? {} : { maxBytes: bytesOf(most) }),
-    ...(project === undefined ? {} : { project: resolve(project) }),
     dryRun: values['dry-run'] === true,
   }
-  const pruned = await inStore(options, (store) => store.prune(wanted), tellUnsent)
+  const pruned = await inStore(
+    options,
+    async (store) => store.prune(project === undefined ? wanted : { ...wanted, project: await recordedOf(store, project) }),
+    tellUnsent,
+  )
   if (!wanted.dryRun) forgetForms(options, new Set(pruned.sessions.map(({ id }) => id)))
   if (values.json === true) out(JSON.stringify(pruned, null, 2))
   else print(pruned, name, values['dry-run'] === true)
   return 0
+}
+
+/** A project's folder as the store's sessions name it: with its links followed, or as it was given where only that is recorded. */
+async function recordedOf(store: { sessions(): Promise<SessionSummary[]> }, project: string): Promise<string> {
+  const [given, real] = [resolve(project), realOf(project)]
+  if (given === real) return real
+  const folders = (await store.sessions()).map(({ folder }) => folder ?? '')
+  const has = (path: string): boolean => folders.some((folder) => folder === path || folder.startsWith(`${path}/`))
+  return has(given) && !has(real) ? given : real
 }
 
 function print({ sessions, objects, freedBytes, usedBytes, isShorter }: Pruned, name: string, isDry: boolean): void {

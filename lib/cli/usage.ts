@@ -1,6 +1,6 @@
 /** The command `usage`. */
 import { existsSync } from 'node:fs'
-import { basename, resolve } from 'node:path'
+import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
 import { isThere } from '../core/index.ts'
 import { hostSession } from '../gateway/index.ts'
@@ -33,11 +33,11 @@ import type { Charged, Format, PricesByModel } from '../recordings/index.ts'
 import { chargesOf, folderNames, gatewayCharges, GROUPS, HoldoutSums, LifetimeSums, ListedCalls, NotedCalls, Sums, usedFolders } from '../usage/index.ts'
 import type { Charge, LifetimeChoices, Comparison, Group, Repeated, Sum } from '../usage/index.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
-import { isBelow } from './look.ts'
+import { worksIn } from './look.ts'
 import { modelsIn, PRICES_HELP } from './models-file.ts'
 import { paged } from './pager.ts'
 import type { Paint } from './pager.ts'
-import { asStored, inStore } from '../native/index.ts'
+import { inStore } from '../native/index.ts'
 import { pathsNamed } from './session-file.ts'
 import { billsBeside, reading, STORE_HELP } from './store.ts'
 
@@ -84,7 +84,7 @@ export async function usage(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({ args, options: USAGE_OPTIONS, allowPositionals: true })
   const group = groupOf(values.by)
   const since = values.since === undefined ? 0 : sinceOf(values.since, Date.now())
-  const project = values.project === undefined ? undefined : asStored(resolve(values.project))
+  const isWanted = worksIn(values.project)
   const gatewayFile = positionals.length > 0 ? undefined : billsBeside(values.store)
   const given = values.models === undefined ? {} : modelsIn(values.models)
   const left: LeftOut = { count: 0 }
@@ -98,7 +98,7 @@ export async function usage(args: string[]): Promise<number> {
   const progress = new Progress()
   const add = (charge: Charge): boolean => {
     billed.add(charge.session)
-    if (charge.at < since || !isBelow(asStored(charge.folder), project)) return false
+    if (charge.at < since || !isWanted(charge.folder)) return false
     sums.add(charge)
     holdout.add(charge)
     lifetimes.add(charge)
@@ -127,7 +127,7 @@ export async function usage(args: string[]): Promise<number> {
   progress.clear()
   const [rows, total] = [sums.rows(), sums.total()]
   const compared = holdout.comparisons()
-  const unbilled = await unbilledIn(values.store, billed, since, project)
+  const unbilled = await unbilledIn(values.store, billed, since, isWanted)
   await paged(async (write, paint) => {
     if (values.json === true) {
       const about = values.since === undefined ? {} : { since: dayOf(since) }
@@ -226,11 +226,16 @@ async function addFile(file: string, { charged, repeated, given }: Around, add: 
 }
 
 /** The number of the store's sessions without a bill in any file; undefined without a store, and for the usual one if it can't be read. */
-async function unbilledIn(store: string | undefined, billed: ReadonlySet<string>, since: number, project: string | undefined): Promise<number | undefined> {
+async function unbilledIn(
+  store: string | undefined,
+  billed: ReadonlySet<string>,
+  since: number,
+  isWanted: (folder: string | undefined) => boolean,
+): Promise<number | undefined> {
   try {
     return await reading(store, async ({ options }) => {
       const all = await inStore(options, (opened) => opened.sessions())
-      const wanted = all.filter(({ lastWritten, folder }) => Date.parse(lastWritten) >= since && isBelow(folder && asStored(folder), project))
+      const wanted = all.filter(({ lastWritten, folder }) => Date.parse(lastWritten) >= since && isWanted(folder))
       return wanted.filter(({ id, turns }) => turns > 0 && ![id, hostSession(id), hostSession(id).replace(/^[a-z-]+:/, '')].some((name) => billed.has(name)))
         .length
     })
