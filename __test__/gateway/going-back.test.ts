@@ -24,6 +24,8 @@ interface Step {
 interface Format {
   kind: Kind
   model: string
+  /** Another one, which has a separate cache. */
+  other: string
   path: string
   headers: Record<string, string>
   body(steps: readonly Step[]): object
@@ -49,6 +51,7 @@ function bare({ cache_control: _marker, ...block }: Block): string {
 const ANTHROPIC: Format = {
   kind: 'breakpoints',
   model: 'claude-sonnet-4-5',
+  other: 'claude-haiku-4-5',
   path: '/anthropic/v1/messages',
   headers: { 'user-agent': 'claude-cli/2.1.331', 'x-claude-code-session-id': 's1', 'x-api-key': 'k' },
   body: (steps) => {
@@ -76,6 +79,7 @@ const ANTHROPIC: Format = {
 const CHAT: Format = {
   kind: 'prefix',
   model: 'gpt-5',
+  other: 'gpt-5-mini',
   path: '/openai/v1/chat/completions',
   headers: { 'x-session-id': 's1' },
   body: (steps) => ({
@@ -100,6 +104,7 @@ const CHAT: Format = {
 const RESPONSES: Format = {
   kind: 'endings',
   model: 'gpt-5.6',
+  other: 'gpt-5.6-luna',
   path: '/openai/v1/responses',
   headers: { session_id: 's1' },
   body: (steps) => ({
@@ -163,14 +168,29 @@ const HOSTS: Record<string, Host> = {
   },
 }
 
-async function claimAndTruth(format: Format, host: Host): Promise<{ claimed: number; without: number; paid: number; rolls: number }> {
+/** The caches of a provider, one for each model. */
+function cachesOf(kind: Kind): (model: string) => ProviderCache {
+  const caches = new Map<string, ProviderCache>()
+  return (model) => {
+    const cache = caches.get(model) ?? new ProviderCache(kind)
+    caches.set(model, cache)
+    return cache
+  }
+}
+
+async function claimAndTruth(
+  format: Format,
+  host: Host,
+  modelAt = (_call: number): string => format.model,
+): Promise<{ claimed: number; without: number; paid: number; rolls: number }> {
   let now = Date.UTC(2026, 0, 1)
-  const [sent, own] = [new ProviderCache(format.kind), new ProviderCache(format.kind)]
+  const [sent, own] = [cachesOf(format.kind), cachesOf(format.kind)]
   const up = await upstream(({ body }, response) => {
-    const { input, cacheRead, cacheWrite, output } = sent.bill(format.parts(JSON.parse(body.toString()) as never), now)
+    const request = JSON.parse(body.toString()) as { model: string }
+    const { input, cacheRead, cacheWrite, output } = sent(request.model).bill(format.parts(request as never), now)
     const prompt = input + cacheRead + cacheWrite
     const usage =
-      format === ANTHROPIC
+      format.kind === 'breakpoints'
         ? { input_tokens: input, cache_read_input_tokens: cacheRead, cache_creation_input_tokens: cacheWrite, output_tokens: output }
         : format === CHAT
           ? { prompt_tokens: prompt, completion_tokens: output, prompt_tokens_details: { cached_tokens: cacheRead } }
@@ -179,13 +199,13 @@ async function claimAndTruth(format: Format, host: Host): Promise<{ claimed: num
   })
   const { gateway } = await gatewayTo(up.url, { now: () => now, cacheLifetime: 'client' })
   const steps: Step[] = [{ said: 'begin' }]
-  const prices = pricesWith(format.model)
   let without = 0
   for (let k = 0; k < 60; k += 1) {
     steps.push({ call: { id: `t${k}`, output: text(k) } })
     now += host(steps, k) ?? 0
-    const body = format.body(steps)
-    without += inputCost(own.bill(format.parts(body as never), now), prices)
+    const model = modelAt(k)
+    const body = { ...format.body(steps), model }
+    without += inputCost(own(model).bill(format.parts(body as never), now), pricesWith(model))
     const noted = new Promise<void>((resolve) => {
       const stop = gateway.ledger.listen(() => {
         stop()
@@ -214,3 +234,54 @@ test.each(
   expect(rolls).toBeGreaterThan(0)
   expect(Math.abs(off)).toBeLessThan(0.02)
 })
+
+test.each([
+  ["Anthropic's format", ANTHROPIC],
+  ['Chat Completions', CHAT],
+  ['Responses', RESPONSES],
+])(
+  '%s, a host that calls two models in turn: each finds its own prompts, and the cost without the gateway is the true one within 2 %%',
+  async (name, format) => {
+    for (const calls of [3, 12]) {
+      const { claimed, without, rolls } = await claimAndTruth(
+        format,
+        () => {},
+        (k) => (Math.floor(k / calls) % 2 === 0 ? format.model : format.other),
+      )
+      process.stderr.write(
+        `${name}, two models, ${calls} calls each: said $${claimed.toFixed(4)} beside $${without.toFixed(4)} (${(100 * (claimed / without - 1)).toFixed(2)} %)\n`,
+      )
+      expect(rolls).toBeGreaterThan(0)
+      expect(Math.abs(claimed / without - 1)).toBeLessThan(0.02)
+    }
+  },
+)
+
+/** Text that a provider counts, without what stands around it in JSON, behind a system prompt too short to be kept. */
+const SHORT: Record<string, Format> = {
+  "Anthropic's format": {
+    ...ANTHROPIC,
+    body: (steps) => ({ ...ANTHROPIC.body(steps), system: [{ type: 'text', text: SYSTEM.slice(0, 3500), ...MARKED }] }),
+    parts: ({ tools, system, messages }: { tools: Block[]; system: Block[]; messages: Message[] }) => [
+      ...[...tools, ...system].map((one) => ({ text: bare(one), isMarked: one.cache_control !== undefined })),
+      ...messages.flatMap(({ role, content }) => content.map((block) => ({ text: role + bare(block), isMarked: block.cache_control !== undefined }))),
+    ],
+  },
+  'Chat Completions': {
+    ...CHAT,
+    body: (steps) => {
+      const { messages, ...rest } = CHAT.body(steps) as { messages: object[] }
+      return { ...rest, messages: [{ role: 'system', content: SYSTEM.slice(0, 3300) }, ...messages.slice(1)] }
+    },
+  },
+}
+
+test.each(Object.entries(SHORT))(
+  '%s, a host with a short system prompt whose first message changes with each call: its cost is the true one within 2 %%',
+  async (name, format) => {
+    const { claimed, without, rolls } = await claimAndTruth(format, HOSTS['whose first message changes with each call'] as Host)
+    process.stderr.write(`${name}: said $${claimed.toFixed(4)} beside $${without.toFixed(4)} (${(100 * (claimed / without - 1)).toFixed(2)} %)\n`)
+    expect(rolls).toBeGreaterThan(0)
+    expect(Math.abs(claimed / without - 1)).toBeLessThan(0.02)
+  },
+)

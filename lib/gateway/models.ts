@@ -3,7 +3,19 @@ import { isFields } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
 import { lifetimeOf } from '../projection/index.ts'
 import type { ProjectedModel } from '../projection/index.ts'
-import { askedOf, askingForDrops, cacheNamed, modelNamed, modelPriced, PRICE_NAMES, pricesWith, readName, windowOf, withBindingBeta } from '../models/index.ts'
+import {
+  askedOf,
+  askingForDrops,
+  cacheNamed,
+  modelNamed,
+  modelPriced,
+  PRICE_NAMES,
+  pricesWith,
+  readName,
+  rulesOf,
+  windowOf,
+  withBindingBeta,
+} from '../models/index.ts'
 import type { GivenPrices, ObservedBinding } from '../models/index.ts'
 import { withValue } from './headers.ts'
 import type { CacheReach } from './plain-cache.ts'
@@ -44,9 +56,10 @@ export function modelOf(request: ModelRequest, overrides: ModelOverrides = {}, s
 }
 
 /** The way in which a model's provider finds earlier prompts in its cache. */
-export function reachOf({ lookbackBlocks, lookbackEndings }: ProjectedModel): CacheReach {
-  if (lookbackEndings !== undefined) return { kind: 'endings', lookback: lookbackEndings }
-  return lookbackBlocks === undefined ? { kind: 'prefix', lookback: 0 } : { kind: 'breakpoints', lookback: lookbackBlocks }
+export function reachOf({ name = '', lookbackBlocks, lookbackEndings }: ProjectedModel): CacheReach {
+  const minimum = rulesOf(name).cache.minimumTokens
+  if (lookbackEndings !== undefined) return { kind: 'endings', lookback: lookbackEndings, minimum }
+  return lookbackBlocks === undefined ? { kind: 'prefix', lookback: 0, minimum } : { kind: 'breakpoints', lookback: lookbackBlocks, minimum }
 }
 
 /**

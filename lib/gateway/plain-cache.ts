@@ -12,6 +12,8 @@ export interface CacheReach {
   kind: CacheKind
   /** The distance of its look back: positions for `breakpoints`, endings for `endings`. */
   lookback: number
+  /** The shortest prompt that it keeps, in tokens; default 0. */
+  minimum?: number
 }
 
 /** A request, and the account of its host. */
@@ -76,8 +78,10 @@ export class PlainCache {
   /** Tokens that a request finds, which has the first `common` messages of `before`. */
   found(now: Now, before: readonly object[], common: number): number {
     const place = commonPlace(before, now.messages, common)
-    if (now.reach.kind === 'prefix') return now.at < this.#until ? this.#tokensAt(this.#bytesAt(now.messages, place), now.rate) : 0
-    return Math.max(0, ...this.#reached(now, place).map(({ tokens }) => tokens))
+    const { kind, minimum = 0 } = now.reach
+    const isKept = kind === 'prefix' && now.at < this.#until
+    const all = isKept ? [this.#tokensAt(this.#bytesAt(now.messages, place), now.rate)] : this.#reached(now, place).map(({ tokens }) => tokens)
+    return Math.max(0, ...all.filter((tokens) => tokens >= minimum))
   }
 
   /** Notes a request that was answered. `tokens`: those of its prompt; it has the first `common` messages of `before`. */
@@ -86,7 +90,7 @@ export class PlainCache {
     const place = commonPlace(before, messages, common)
     for (const end of this.#ends.keys()) if (end > place) this.#ends.delete(end)
     this.#bytes.length = Math.min(this.#bytes.length, common + 1)
-    for (const message of messages.slice(this.#bytes.length - 1)) this.#bytes.push((this.#bytes.at(-1) as number) + bytesOf(message))
+    for (const message of messages.slice(this.#bytes.length - 1)) this.#bytes.push((this.#bytes.at(-1) as number) + sizeOf(message))
     this.#until = at + lifetimeMs
     for (const end of this.#reached(now, messages.length)) end.until = Math.max(end.until, this.#until)
     // The whole request has been counted; marked parts of it are measured by the counted ones next to them.
@@ -103,6 +107,7 @@ export class PlainCache {
   /** The stored ends up to a place that a request looks at. */
   #reached(now: Now, most: Place): End[] {
     const { messages, reach, at } = now
+    if (reach.kind === 'prefix') return []
     const spans =
       reach.kind === 'breakpoints'
         ? marksIn(now).map((mark): [Place, Place] => [behind(messages, mark, reach.lookback), mark])
@@ -137,6 +142,15 @@ export class PlainCache {
     if (after === undefined || after.bytes === before.bytes) return before.tokens + (bytes - before.bytes) * rate
     return before.tokens + ((after.tokens - before.tokens) * (bytes - before.bytes)) / (after.bytes - before.bytes)
   }
+}
+
+const sizes = new WeakMap<object, number>()
+
+/** The bytes of a message, which are counted once. */
+export function sizeOf(message: object): number {
+  const size = sizes.get(message) ?? bytesOf(message)
+  sizes.set(message, size)
+  return size
 }
 
 function bytesOf(value: unknown): number {

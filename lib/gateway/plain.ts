@@ -8,9 +8,9 @@ import { firstKept } from '../models/index.ts'
 import type { CompactionRule } from '../models/index.ts'
 import { geminiField } from '../projection/index.ts'
 import type { Usage } from './answer.ts'
-import { isAnswer, marksIn, PlainCache } from './plain-cache.ts'
+import { isAnswer, marksIn, PlainCache, sizeOf } from './plain-cache.ts'
 import type { CacheReach } from './plain-cache.ts'
-import { commonLength } from './prefix.ts'
+import { commonLength, hasMost } from './prefix.ts'
 
 /** A request that was answered. */
 export interface PlainRequest {
@@ -69,6 +69,18 @@ interface Branch {
   cache: PlainCache
 }
 
+/** A model that the host calls. Each has a separate cache, and counts tokens differently. */
+interface Called {
+  /** Its last request. */
+  branch: Branch | undefined
+  /** We have rolled since, in a request to another model. */
+  isBehindRoll: boolean
+  /** By how much requests to it have grown as sent, where the growth was measured. */
+  readonly grown: { tokens: number; bytes: number }
+  /** The last request to it in which nothing was edited. */
+  whole: { tokens: number; bytes: number }
+}
+
 /** A request, the number of messages that a later one has in common with it, and the account that it is in. */
 interface Before {
   branch: Branch | undefined
@@ -93,8 +105,8 @@ export class PlainAccount {
   #beside: Branch | undefined
   #summary = WHOLE
   #wasEdited = false
-  /** By how much requests have grown as sent, where the growth was measured. */
-  readonly #grown = { tokens: 0, bytes: 0 }
+  /** The models by name, the latest called last. */
+  readonly #models = new Map<string, Called>()
   /** The provider keeps requests that have no markers; the shortest prompt so far, in tokens. */
   #isAutomatic = false
   #least = Infinity
@@ -103,6 +115,7 @@ export class PlainAccount {
   rest(): void {
     if (this.#branch !== undefined) this.#branch = { last: { ...this.#branch.last, messages: [] }, cache: new PlainCache() }
     this.#beside = undefined
+    this.#forget()
   }
 
   /**
@@ -111,26 +124,38 @@ export class PlainAccount {
    */
   next(given: PlainRequest, usage: Usage, rule: CompactionRule, others: () => readonly PlainAccount[] = () => []): PlainBill {
     const own = promptOf(usage)
-    const request = this.#reaching(given, usage)
-    const { messages } = request
-    const { branch, common, account } = this.#before(request, others)
+    const reaching = this.#reaching(given, usage)
+    const { messages, model } = reaching
+    const { branch, common: most, account } = this.#before(reaching, others)
     ;[this.#branch, this.#beside, this.#summary] = [branch, undefined, account.#summary]
-    this.#wasEdited ||= request.isEdited || account.#wasEdited
+    this.#wasEdited ||= reaching.isEdited || account.#wasEdited
     // The host has compacted, or begun anew, and has not only gone back.
-    const isOther = branch !== undefined && messages.length * 2 < branch.last.count && common * 2 < messages.length
-    if (isOther || messages.length < this.#summary.from) [this.#branch, this.#summary, this.#wasEdited] = [undefined, WHOLE, request.isEdited]
-    const { last, cache = new PlainCache() } = this.#branch?.last.model === request.model ? this.#branch : {}
-    const isFound = last !== undefined && usage.cacheRead >= FOUND * last.own
-    const isGrown = isFound || (!request.hasRolled && common * 2 > messages.length)
-    if (last !== undefined && isGrown && own > last.own && request.sentBytes > last.sentBytes) {
-      this.#grown.tokens += own - last.own
-      this.#grown.bytes += request.sentBytes - last.sentBytes
+    const isOther = branch !== undefined && messages.length * 2 < branch.last.count && most * 2 < messages.length
+    if (isOther || messages.length < this.#summary.from) {
+      ;[this.#branch, this.#summary, this.#wasEdited] = [undefined, WHOLE, reaching.isEdited]
+      this.#forget()
     }
+    const called = this.#called(model)
+    const isSame = this.#branch?.last.model === model
+    const { last, cache = new PlainCache() } = (isSame ? this.#branch : called.branch) ?? {}
+    const common = isSame || last === undefined ? most : commonLength(last.messages, messages)
+    const request = { ...reaching, hasRolled: reaching.hasRolled || (!isSame && called.isBehindRoll) }
+    const isFound = last !== undefined && usage.cacheRead >= FOUND * last.own
+    if (
+      last !== undefined &&
+      own > last.own &&
+      request.sentBytes > last.sentBytes &&
+      (isFound || (!request.hasRolled && hasMost(last.messages, messages, common)))
+    ) {
+      called.grown.tokens += own - last.own
+      called.grown.bytes += request.sentBytes - last.sentBytes
+    }
+    if (!reaching.isEdited && called.grown.bytes < ENOUGH) called.whole = { tokens: own, bytes: sum(messages.map(sizeOf)) + 4 * reaching.systemTokens }
     const rate = this.#rate(request, own)
     if (this.#branch === undefined && this.#wasEdited) this.#seed(request, rate, rule)
     let { tokens, off } = this.#tokens(request, own, rate, last)
     let summary: Usage | undefined
-    if (this.#wasEdited && rule.window > 0 && isDue(rule, tokens, last)) {
+    if (this.#wasEdited && rule.window > 0 && isDue(rule, tokens, this.#branch?.last)) {
       summary = this.#compact(request, tokens, rate, rule, usage.cacheWrite > 0)
       if (summary !== undefined) ({ tokens, off } = this.#tokens(request, own, rate, last))
     }
@@ -140,6 +165,9 @@ export class PlainAccount {
     const cached =
       last === undefined ? (tokens * usage.cacheRead) / Math.max(1, own) : this.#cached({ last, cache }, request, usage, { rate, isNew, isOnly, common })
     this.#branch = this.#answered(isNew ? new PlainCache() : cache, last, request, usage, { rate, tokens, off, common: isNew ? 0 : common })
+    if (isNew) this.#forget()
+    if (reaching.hasRolled) for (const other of this.#models.values()) other.isBehindRoll = true
+    ;[called.branch, called.isBehindRoll] = [this.#branch, false]
     if (!this.#wasEdited) return { plain: usage }
     return { plain: billed(request, usage, tokens, cached), ...(summary !== undefined && { summary }) }
   }
@@ -162,6 +190,20 @@ export class PlainAccount {
     const cached = this.#cached(branch, request, usage, { rate, isNew: false, isOnly: false, common })
     this.#beside = this.#answered(cache.fork(), last, request, usage, { rate, tokens, off: grown.off, common })
     return { plain: this.#wasEdited || request.isEdited ? billed(request, usage, tokens, cached) : usage }
+  }
+
+  /** The account of a model. */
+  #called(model: string): Called {
+    const called = this.#models.get(model) ?? { branch: undefined, isBehindRoll: false, grown: { tokens: 0, bytes: 0 }, whole: { tokens: 0, bytes: 0 } }
+    this.#models.delete(model)
+    this.#models.set(model, called)
+    for (const name of [...this.#models.keys()].slice(0, -MOST_MODELS)) this.#models.delete(name)
+    return called
+  }
+
+  /** Lets go of the last requests of all models: they have nothing in common with the next one. */
+  #forget(): void {
+    for (const called of this.#models.values()) called.branch = undefined
   }
 
   /** A request with the reach of its provider. Others than Anthropic take its format and need no markers: they find more than the common head of all requests. */
@@ -210,9 +252,11 @@ export class PlainAccount {
     }
   }
 
-  /** Tokens of a byte. */
-  #rate({ sentBytes }: PlainRequest, own: number): number {
-    return this.#grown.bytes < ENOUGH ? own / Math.max(1, sentBytes) : this.#grown.tokens / this.#grown.bytes
+  /** Tokens of a byte. What is left of an edited request has more around its texts than what was removed. */
+  #rate({ model, sentBytes }: PlainRequest, own: number): number {
+    const { grown, whole } = this.#models.get(model) ?? {}
+    const { tokens, bytes } = [grown, whole].find((one) => one !== undefined && one.bytes >= ENOUGH) ?? { tokens: own, bytes: Math.max(1, sentBytes) }
+    return tokens / bytes
   }
 
   /**
@@ -257,7 +301,7 @@ export class PlainAccount {
   /** A gateway that has just been started does not know of earlier compactions. They are where they must have been. */
   #seed({ messages, plainBytes, sentBytes, systemTokens }: PlainRequest, rate: number, rule: CompactionRule): void {
     if (rule.window === 0 || plainBytes * rate <= rule.limit || sentBytes === 0) return
-    const sizes = messages.map(bytesOf)
+    const sizes = messages.map(sizeOf)
     let held = 4 * systemTokens
     for (let at = 0; at < messages.length; at += 1) {
       held += sizes[at] as number
@@ -270,7 +314,7 @@ export class PlainAccount {
 
   /** Compacts as the host would before this request. Returns the request for the summary; undefined if nothing can leave. */
   #compact({ messages }: PlainRequest, tokens: number, rate: number, rule: CompactionRule, writes: boolean): Usage | undefined {
-    const sizes = messages.map(bytesOf)
+    const sizes = messages.map(sizeOf)
     let end = messages.length
     while (end > 0 && isUsers(messages[end - 1])) end -= 1
     const { from } = this.#summary
@@ -293,10 +337,9 @@ export class PlainAccount {
     const first =
       rule.stays === 'users' ? end : from + firstKept(end - from, keep, size, (at) => !isUsers(messages[from + at]) && !isAnswer(messages[from + at]))
     if (first <= from) return 0
-    const sum = (count: number): number => sizes.slice(0, count).reduce((all, one) => all + one, 0)
     const users = rule.stays === 'users' ? newest(messages.slice(0, first), sizes, keep) : 0
-    const gone = sum(first) - sum(from)
-    this.#summary = { from: first, less: sum(first) - users - rule.summary / Math.max(rate, LEAST_RATE) }
+    const [before, gone] = [sum(sizes.slice(0, first)), sum(sizes.slice(from, first))]
+    this.#summary = { from: first, less: before - users - rule.summary / Math.max(rate, LEAST_RATE) }
     return gone
   }
 }
@@ -308,6 +351,9 @@ const MOST_AROUND = 1_000
 
 /** The most messages of a usual step. */
 const MOST_NEW = 6
+
+/** The number of models of which an account knows something. */
+const MOST_MODELS = 8
 
 function promptOf({ input, cacheRead, cacheWrite }: Usage): number {
   return input + cacheRead + cacheWrite
@@ -335,8 +381,8 @@ function isDue({ window, limit, counts }: CompactionRule, tokens: number, last: 
   return counts === 'answer' ? last !== undefined && last.plain + last.output > limit : tokens > limit
 }
 
-function bytesOf(message: object): number {
-  return Buffer.byteLength(JSON.stringify(message)) + 1
+function sum(sizes: readonly number[]): number {
+  return sizes.reduce((all, one) => all + one, 0)
 }
 
 /** Bytes of the newest messages of the user, at most `most`. */

@@ -10,6 +10,13 @@ export function commonLength(one: readonly unknown[], other: readonly unknown[])
   return at
 }
 
+/** True if most messages of a conversation are those of an earlier one, of which `common` are the same from the start: a host may have changed one. */
+export function hasMost(before: readonly object[], now: readonly object[], common: number): boolean {
+  if (common * 2 > now.length) return true
+  const same = now.filter((message, at) => at > common && before[at] !== undefined && isEqual(before[at], message))
+  return (common + same.length) * 2 > now.length
+}
+
 /** Hashes of the beginnings of a conversation: entry n is that of its first n messages. */
 export function chainOf(messages: readonly object[], from: readonly string[] = ['']): string[] {
   const chain = [...from]
