@@ -54,6 +54,24 @@ test('messages that a body has in common with an earlier one are the same object
   ).toBe(true)
 })
 
+test('messages behind changed ones are the same objects', () => {
+  const bodies = new Bodies()
+  const read = (list: readonly object[]): object[] => messagesIn(bodies, { model: 'm', messages: list, tools: [] })
+  const first = read(messages(60))
+  const other = (at: number, n: number): object[] => messages(60 + n).map((one, index) => (index === at ? message(1000 + n) : one))
+  for (const [n, at] of [0, 0, 30, 3, 58].entries()) {
+    const now = read(other(at, n))
+    expect(now).toEqual(other(at, n))
+    expect(now.slice(0, 59).filter((one, index) => one === first[index]).length).toBeGreaterThanOrEqual(54)
+  }
+  const without = messages(70).slice(2)
+  const slid = read(without)
+  expect(slid).toEqual(without)
+  expect(slid[40]).toBe(first[42])
+  const inserted = [...messages(20), { n: 1 }, { n: 2 }, ...messages(70).slice(20)]
+  expect(read(inserted)).toEqual(inserted)
+})
+
 test('several conversations in turns are each continued', () => {
   const bodies = new Bodies()
   const read = (name: string, count: number): object[] => messagesIn(bodies, { name, messages: messages(count) })
@@ -65,6 +83,13 @@ test('several conversations in turns are each continued', () => {
 
 const known = JSON.stringify({ model: 'm', messages: messages(60), end: 1 })
 const head = JSON.stringify({ model: 'm', messages: messages(60) }).slice(0, -2)
+/** All messages but the first. */
+const row = messages(60)
+  .slice(1)
+  .map((one) => JSON.stringify(one))
+  .join(',')
+const start = '{"model":"m","messages":['
+const end = '],"end":1}'
 
 test.each([
   ['the same', known],
@@ -88,6 +113,24 @@ test.each([
   ['a change in the middle', known.replace('"30 ', '"31 ')],
   ['a change at the front', known.replace('"model":"m"', '"model":"n"')],
   ['fewer', JSON.stringify({ model: 'm', messages: messages(40), end: 1 })],
+  ['all but the first message', `${start}${row}${end}`],
+  ['another first message', `${start}{"a":1},${row}${end}`],
+  ['another first message and one more at the end', `${start}{"a":1},${row},{"b":1}${end}`],
+  ['two messages in front', `${start}{"a":1} , 7,\n${row} , {"b":1}${end}`],
+  ['another list before its end', `${start}{"a":[${row}]}${end}`],
+  ['another list around it', `${start}[${row}]${end}`],
+  ['itself in a text', `${start}${JSON.stringify(row)}${end}`],
+  ['itself in a text without escapes', `${start}{"a":"${row}"}${end}`],
+  ['a quote before it', `${start}"${row}${end}`],
+  ['itself twice', `${start}{"a":1},${row},${row}${end}`],
+  ['no comma before it', `${start}{"a":1}${row}${end}`],
+  ['only a comma before it', `${start},${row}${end}`],
+  ['two commas before it', `${start}{"a":1},,${row}${end}`],
+  ['a comma behind it', `${start}{"a":1},${row},${end}`],
+  ['a colon before it', `${start}{"a":1}:${row}${end}`],
+  ['a bracket before it', `${start}{"a":1}],"x":[${row}${end}`],
+  ['its list under another name', `${start}{"a":1}],"other":[${row}${end}`],
+  ['a brace too many before it', `${start}{"a":1}},${row}${end}`],
 ])('a body that continues with %s has the value that JSON.parse gives', (_, text) => {
   const [own, parsed] = both([known], text)
   expect(own).toEqual(parsed)
@@ -114,9 +157,10 @@ test('bodies that differ at random have the values that JSON.parse gives, and th
   let placed = 0
   for (let round = 0; round < 150; round += 1) {
     const step = random(6)
-    const changed = list.length - 1 - random(4)
+    const changed = random(3) === 0 ? random(list.length) : list.length - 1 - random(4)
     if (step === 0) list = list.slice(0, list.length > 80 ? 50 : -1 - random(5))
-    else if (step === 1) list = list.map((one, at) => (at === changed ? message(at, { cache_control: {} }) : one))
+    else if (step === 1) list = list.map((one, at) => (at === changed ? message(at, { cache_control: {}, round }) : one))
+    else if (step === 2) list = list.toSpliced(random(list.length), random(3), ...messages(random(2)))
     else list = [...list, message(round + 100), { n: round, list: [[], {}, '\\"', 'é€😀', { messages: [] }] }]
     const around = { thinking: { type: 'ä' }, messages: list, tools: [{ a: random(3) }] }
     const text = JSON.stringify(random(2) === 0 ? around : { system: 'ö€', messages: list }, null, random(4) === 0 ? 1 : undefined)

@@ -249,6 +249,7 @@ export class Conversation {
     // A conversation that continues it may still ask: then only the record is left.
     this.#opened = undefined
     this.#met = 0
+    this.#facts.met = new WeakMap()
     return opened?.manager.close()
   }
 

@@ -113,7 +113,9 @@ export class Conversations {
     const common = goesOn && conversation === near.live ? near.common : undefined
     this.#use(key, conversation)
     const beside = {
-      ...(common === undefined ? { chain: asked.chain() } : { common }),
+      ...(common !== undefined && { common }),
+      // A chain that was needed to find the conversation is not made twice.
+      ...((common === undefined || going === undefined) && { chain: asked.chain() }),
       ...(look?.conversation === conversation && { looked: look.done }),
       ...(isBranch && { asBranch }),
     }

@@ -1,6 +1,6 @@
 /** The files that a conversation's calls show or change, recorded before the results themselves. */
 import { resolve } from 'node:path'
-import type { EngineMessage } from '../core/index.ts'
+import type { EngineMessage, ToolCallBlock } from '../core/index.ts'
 import { resultText } from '../core/index.ts'
 import { objectsOf } from '../projection/index.ts'
 import { placeholderOf } from '../tools/index.ts'
@@ -21,26 +21,58 @@ interface Known {
   facts: CallFacts
 }
 
-/** Records the files that the results from one message on show, or that their calls have changed. */
+/** Records the files that the results from one message on show, or that their calls have changed. Those of a message are recorded once. */
 export async function meetFiles(manager: ContextManager, known: Known, messages: readonly object[], from: number): Promise<void> {
-  const shape = hostShape(known.api, known.facts)
+  const { facts } = known
+  const shape = hostShape(known.api, facts)
   for (let at = from; at < messages.length;) {
+    const first = messages[at] as object
+    const met = facts.met.get(first)
+    if (met !== undefined && met.isPlainRecall === facts.isPlainRecall) {
+      at += 1
+      for (const [id, call] of met.calls) facts.calls.set(id, call)
+      for (const part of met.results) pointFrom(known, part)
+      continue
+    }
     const { size, parts } = shape.read(messages, at)
     at += size
-    for (const part of parts) if (part.role === 'toolResult') await meetResult(manager, known, part)
+    const results = parts.filter(({ role }) => role === 'toolResult')
+    const calls = callsIn(parts).flatMap(({ id }) => {
+      const call = facts.calls.get(id)
+      return call === undefined ? [] : [[id, call] as const]
+    })
+    for (const part of results) await meetResult(manager, known, part)
+    if (shape.isAlone === true) facts.met.set(first, { results, calls, isPlainRecall: facts.isPlainRecall })
   }
 }
 
-async function meetResult(manager: ContextManager, { cwd, facts }: Known, part: EngineMessage): Promise<void> {
+function callsIn(parts: readonly EngineMessage[]): ToolCallBlock[] {
+  const blocks = parts.flatMap(({ role, content }) => (role === 'assistant' && typeof content !== 'string' ? content : []))
+  return blocks.filter((block): block is ToolCallBlock => block.type === 'toolCall')
+}
+
+/** Notes what the result of a read points to. Returns its call; undefined if it says nothing of a file. */
+function pointFrom({ cwd, facts }: Known, part: EngineMessage): EngineCall | undefined {
   const { toolCallId = '', isError } = part
   const call = facts.calls.get(toolCallId)
-  if (call === undefined || isError === true) return
-  const full = (path: string): string => (path.startsWith('~') ? path : resolve(cwd, path))
-  if (call.reads !== undefined) notePointer(facts.pointers, full(call.reads), part)
+  if (call === undefined || isError === true) return undefined
+  if (call.reads !== undefined) notePointer(facts.pointers, fullPath(cwd, call.reads), part)
+  return call
+}
+
+function fullPath(cwd: string, path: string): string {
+  return path.startsWith('~') ? path : resolve(cwd, path)
+}
+
+async function meetResult(manager: ContextManager, known: Known, part: EngineMessage): Promise<void> {
+  const { cwd, facts } = known
+  const { toolCallId = '' } = part
+  const call = pointFrom(known, part)
+  if (call === undefined) return
   if (placeholderOf(resultText(part)) !== undefined) return
-  for (const path of call.writes ?? []) await manager.indexWritten(full(path), null, toolCallId).catch(() => undefined)
+  for (const path of call.writes ?? []) await manager.indexWritten(fullPath(cwd, path), null, toolCallId).catch(() => undefined)
   if (call.reads === undefined) return
-  const found = await manager.indexFile(full(call.reads), null, toolCallId).catch(() => undefined)
+  const found = await manager.indexFile(fullPath(cwd, call.reads), null, toolCallId).catch(() => undefined)
   const text = found === undefined ? undefined : (await manager.get(found.id))?.content
   const isShown = typeof text === 'string' && !NOT_SHOWN.test(text) && (call.shows === undefined || (await showsFile(manager, part, call, text)))
   if (!isShown) facts.altered.add(toolCallId)

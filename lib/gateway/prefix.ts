@@ -23,11 +23,20 @@ export function chainOf(messages: readonly object[], from: readonly string[] = [
   for (const message of messages.slice(chain.length - 1)) {
     chain.push(
       createHash('sha256')
-        .update(`${chain.at(-1)} ${fingerprint(message)}`)
+        .update(`${chain.at(-1)} ${fingerprintOf(message)}`)
         .digest('base64url'),
     )
   }
   return chain
+}
+
+const fingerprints = new WeakMap<object, string>()
+
+/** The fingerprint of a message. Messages of requests never change, and those of a changed conversation are mostly the same objects. */
+function fingerprintOf(message: object): string {
+  const found = fingerprints.get(message) ?? fingerprint(message)
+  fingerprints.set(message, found)
+  return found
 }
 
 /** The part of a hash that may be on disk: it tells beginnings apart, and nothing can be read with it. */

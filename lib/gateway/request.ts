@@ -92,8 +92,13 @@ export function listOfApi(api: Api): 'input' | 'messages' | 'contents' {
 /** A message with its text as a block: Claude Code writes the same message in either way, depending on its cache marker. */
 function inBlocks(message: Fields): Fields {
   const { content } = message
-  return typeof content === 'string' && content !== '' ? { ...message, content: [{ type: 'text', text: content }] } : message
+  if (typeof content !== 'string' || content === '') return message
+  const found = blocks.get(message) ?? { ...message, content: [{ type: 'text', text: content }] }
+  blocks.set(message, found)
+  return found
 }
+
+const blocks = new WeakMap<Fields, Fields>()
 
 /**
  * Lets messages that are as they were in an earlier request be the same objects: they are held once, the garbage

@@ -27,11 +27,20 @@ export interface CallFacts {
   readonly notices: object[]
   /** Results that point to earlier ones. */
   readonly pointers: Pointers
+  /** The messages whose files the open session has recorded. */
+  met: WeakMap<object, MetMessage>
+}
+
+/** The results and calls in a message, as they were read. */
+export interface MetMessage {
+  results: readonly EngineMessage[]
+  calls: readonly (readonly [id: string, call: EngineCall])[]
+  isPlainRecall: boolean
 }
 
 /** The facts of a conversation of which nothing has been read. */
 export function newFacts(): CallFacts {
-  return { calls: new Map(), altered: new Set(), isPlainRecall: false, notices: [], pointers: { reads: new Map(), targets: new Map() } }
+  return { calls: new Map(), altered: new Set(), isPlainRecall: false, notices: [], pointers: { reads: new Map(), targets: new Map() }, met: new WeakMap() }
 }
 
 /** The shape of a format, with the host's own names. */

@@ -46,7 +46,7 @@ export class TracesSoFar {
     const before = this.#messages
     const common = before === messages ? messages.length : commonLength(before, messages)
     const own = this.#traces.slice(0, common + 1)
-    for (let at = common; at < messages.length; at += 1) own.push(this.#isNamed ? words(messages[at] as object) : outputs(this.#api, messages, at))
+    for (let at = common; at < messages.length; at += 1) own.push(this.#isNamed ? wordsOf(messages[at] as object) : outputs(this.#api, messages, at))
     this.#messages = messages
     this.#traces = own
     return own
@@ -68,6 +68,15 @@ export function hasOutputs(before: Traces, now: Traces): boolean {
   const [known, own] = [outputsIn(before), outputsIn(now)]
   const same = [...known].filter(([id]) => own.has(id))
   return (known.size === 0 || same.length > 0) && same.every(([id, text]) => text === CLEARED || own.get(id) === CLEARED || own.get(id) === text)
+}
+
+const known = new WeakMap<object, string>()
+
+/** The entry of a message, which is read once. */
+function wordsOf(message: object): string {
+  const found = known.get(message) ?? words(message)
+  known.set(message, found)
+  return found
 }
 
 /** The texts and calls of the model in a message, and the lines of a user's text. A host may have left out reasoning. */
