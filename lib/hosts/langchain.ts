@@ -70,6 +70,7 @@ function withDifference<T>(result: T, difference: string): T {
 /** LangChain's messages: instances of classes, the same for all providers. */
 export const langchain: Shape = {
   name: 'langchain',
+  isAlone: true,
 
   judge(message) {
     return typeof (message as Partial<BaseMessage>).getType === 'function' ? 'own' : undefined

@@ -131,7 +131,7 @@ export class CallBoundary {
 
   /** True if a unit that consists of results only is in the record. */
   async #isRecorded(unit: Unit, seen: ReadonlyMap<Unit, number>, objects: ReadonlySet<string>): Promise<boolean> {
-    if (!unit.parts.every(({ message }) => message.role === 'toolResult')) return false
+    if (!isOfResults(unit)) return false
     if (seen.has(unit)) return true
     for (const { message } of unit.parts) if ((await objectFor(this.#manager, message, objects)) === undefined) return false
     return true
@@ -140,6 +140,32 @@ export class CallBoundary {
   async #index(): Promise<ReadonlySet<string>> {
     return new Set((await this.#manager.sessionSets()).sessionIndex)
   }
+}
+
+/**
+ * How many units are recorded if the host has changed what was said before the last two messages of the user and the model, which are as
+ * they were: then the record ends with these. Undefined if they are not.
+ */
+export function behindChange(old: readonly Unit[], units: readonly Unit[], seen: ReadonlyMap<Unit, number>): number | undefined {
+  const last = old.findLastIndex(isSaid)
+  const lastButOne = old.slice(0, Math.max(last, 0)).findLastIndex(isSaid)
+  let end = units.findLastIndex((unit) => seen.get(unit) === last)
+  const before = units.slice(0, Math.max(end, 0)).findLast(isSaid)
+  if (lastButOne < 0 || before === undefined || seen.get(before) !== lastButOne) return undefined
+  const places = units.slice(0, end + 1).flatMap((unit) => seen.get(unit) ?? [])
+  if (places.some((place, at) => at > 0 && place < (places[at - 1] as number))) return undefined
+  end += 1
+  while (units[end] !== undefined && isOfResults(units[end] as Unit) && seen.has(units[end] as Unit)) end += 1
+  // The record may have a result that the host has not shown yet.
+  return units[end] !== undefined && isOfResults(units[end] as Unit) ? undefined : end
+}
+
+function isSaid({ parts }: Unit): boolean {
+  return parts.some(({ message: { role } }) => role === 'user' || role === 'assistant')
+}
+
+function isOfResults({ parts }: Unit): boolean {
+  return parts.every(({ message: { role } }) => role === 'toolResult')
 }
 
 /** The messages of the user and the model in a unit, as they are compared with the record. */

@@ -4,15 +4,14 @@
  */
 import type { ContextManager, HeldBack, ModelCall, Plan } from '../../index.js'
 import { Driver } from './driver/driver.ts'
-import { ask, checkWidth, incoming, invalid, Warnings, within } from '../core/index.ts'
+import { ask, incoming, invalid, Warnings, within } from '../core/index.ts'
 import type { Keyed, Moment, Visible } from './driver/port.ts'
-import { CallBoundary } from './boundary.ts'
+import { behindChange, CallBoundary } from './boundary.ts'
 import { callOf } from './call.ts'
 import { changedCalls } from './changed.ts'
 import { callsOf, Results } from './results.ts'
 import { sizeIn, sizeInRecord } from './ends.ts'
 import type { SizeOf } from './ends.ts'
-import { guarded } from './identity.ts'
 import { isReplaced, standsFor, withdraw } from './objects.ts'
 import { checkedSession } from './options.ts'
 import type { ProjectedModel, ProjectionOptions } from './options.ts'
@@ -21,6 +20,8 @@ import { inPieces } from './pieces.ts'
 import { rulesOf } from '../models/index.ts'
 import { Reasoning } from './reasoning.ts'
 import { isIdOfText } from './recall.ts'
+import { readUnits } from './reader.ts'
+import type { Unchanged } from './reader.ts'
 import { recognize } from './recognize.ts'
 import { recordedMs, recordOf } from './recorded.ts'
 import { sections } from './sections.ts'
@@ -29,7 +30,7 @@ import type { Shape } from './shape.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import { Table, undisturbed } from './table.ts'
 import { hasList, placeOfNext, placesBehind, Told } from './told.ts'
-import { noticeOf, read, unitsWithin } from './unit.ts'
+import { noticeOf, unitsWithin } from './unit.ts'
 import { behindAnswers } from './waiting.ts'
 import type { Part, Unit } from './unit.ts'
 
@@ -264,15 +265,11 @@ export class Projection {
     this.#warnings.tell(code, `the messages go out as they were last sent, with the new ones as they are: ${why}${code === '' ? '' : ` (${code})`}`)
   }
 
-  #read(messages: readonly object[], from: number, shape: Shape | undefined, sizeOf?: SizeOf): Promise<Unit[]> {
-    const isOurs = (message: object): boolean => this.#told.has(message, shape)
-    guarded(() => messages.slice(from).forEach(checkWidth))
-    this.#reasoning.see(messages, from)
-    const units = read(messages, from, shape ?? UNDECIDED, () => String((this.#keys += 1)), isOurs, sizeOf)
-    return inPieces(units, (unit) => {
-      for (const part of unit.parts) part.message = this.#results.named(part.message, this.#model().name ?? '')
-      return unit
-    })
+  #read(messages: readonly object[], from: number, shape: Shape | undefined, sizeOf?: SizeOf, unchanged?: Unchanged): Promise<Unit[] | undefined> {
+    const [key, isOurs] = [(): string => String((this.#keys += 1)), (message: object): boolean => this.#told.has(message, shape)]
+    const see = (): void => this.#reasoning.see(messages, from)
+    const reader = { shape: shape ?? UNDECIDED, key, isOurs, see, sizeOf, results: this.#results, model: this.#model().name ?? '' }
+    return readUnits(messages, from, reader, unchanged)
   }
 
   /**
@@ -304,14 +301,16 @@ export class Projection {
     const isFirst = old.units.length === 0
     const lastMs = isFirst && this.#sentMs === undefined ? await recordedMs(this.#manager) : undefined
     const record = isFirst ? await recordOf(this.#manager) : []
-    const { units, seen, same } = await recognize(pass.messages, { old, results: this.#results }, async (next, same) =>
-      this.#read(pass.messages, next, pass.shape, isFirst ? await sizeInRecord(this.#manager, record, pass.shape) : sizeIn(old.units, same, pass.shape)),
-    )
+    const { units, seen, same } = await recognize(pass.messages, { old, results: this.#results }, async (next, same, unchanged) => {
+      const sizeOf = isFirst ? await sizeInRecord(this.#manager, record, pass.shape) : sizeIn(old.units, same, pass.shape)
+      return this.#read(pass.messages, next, pass.shape, sizeOf, unchanged)
+    })
     if (old.isCarried) for (const callId of old.left()) this.#left.add(callId)
     const isCut = pass.wasCertain && same > 0 && units.slice(same).every((unit) => !seen.has(unit))
     const boundary =
       (pass.wasCertain ? undisturbed(old, units, seen) : undefined) ??
       (isCut ? await this.#boundary.behind(units.slice(0, same), old.units.slice(same)) : undefined) ??
+      (pass.wasCertain ? behindChange(old.units, units, seen) : undefined) ??
       (await this.#boundary.of(units, seen, isFirst ? record : undefined))
     const changed = this.#results.changed(
       await changedCalls(

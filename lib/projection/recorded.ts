@@ -207,7 +207,12 @@ export async function lastCommon(manager: ContextManager, messages: readonly Tur
     return { tx, length: record.length, isPrefix: isPrefix(record, messages) }
   }
   const newest = await manager.point()
-  const common = commonOf(remembering(await recordOf(manager, newest), messages), messages)
+  const record = remembering(await recordOf(manager, newest), messages)
+  if (isPrefix(record, messages)) return newest
+  const common = commonOf(record, messages)
+  // Mostly the two have parted near the end.
+  const near = await lastNear(at, newest, common)
+  if (near !== undefined) return near.tx
   const found = await lastPrefix(at, { tx: 0, length: 0, isPrefix: true }, newest)
   if (found.length === common) return found.tx
   // The record has gone back before, so that it was a prefix more than once.
@@ -215,6 +220,24 @@ export async function lastCommon(manager: ContextManager, messages: readonly Tur
   const other = start === undefined ? found : await lastPrefix(at, start.from, start.to)
   return other.length > found.length ? other.tx : found.tx
 }
+
+/** The last transaction at which the record was a prefix of `common` messages, looked for from the end back in ever longer steps. */
+async function lastNear(at: (tx: number) => Promise<Point>, newest: number, common: number): Promise<Point | undefined> {
+  let high = newest
+  for (let step = 1; step <= NEAR && step < newest; step *= 2) {
+    const point = await at(newest - step)
+    if (!point.isPrefix) {
+      high = newest - step
+      continue
+    }
+    const found = await lastPrefix(at, point, high - 1)
+    return found.length === common ? found : undefined
+  }
+  return undefined
+}
+
+/** The number of transactions at the end in which a branch is looked for first. */
+const NEAR = 64
 
 /** The last of some transactions at which the record was a prefix, if it only grew meanwhile. */
 async function lastPrefix(at: (tx: number) => Promise<Point>, from: Point, to: number): Promise<Point> {

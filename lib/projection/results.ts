@@ -50,6 +50,19 @@ export class Results {
     return message
   }
 
+  /** The same for a message that was read before. False if its call now is of another tool, so that it has to be read again. */
+  again(message: EngineMessage): boolean {
+    const { role, toolCallId = '', toolName = '' } = message
+    if (role === 'assistant' && !this.#isInAnswer) this.#waiting.clear()
+    this.#isInAnswer = role === 'assistant'
+    if (role === 'assistant') this.#await(message)
+    if (role !== 'toolResult') return true
+    const [before, call] = [this.#callOf.get(message), this.#next(toolCallId)]
+    if (call === undefined) return before === undefined
+    this.#callOf.set(message, call)
+    return call.name === toolName || call.name === before?.name
+  }
+
   /** The units read next follow these, which were read before. */
   goOnAfter(units: readonly Unit[]): void {
     const isAnswer = ({ parts }: Unit): boolean => parts.some(({ message }) => message.role === 'assistant')

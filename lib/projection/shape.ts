@@ -22,6 +22,8 @@ export interface Shape {
   judge(message: object): 'own' | 'shared' | undefined
   /** An answer may be several messages, and nothing stands between it and the next one. */
   readonly isInMessages?: true
+  /** Each message is read by itself, whatever stands beside it. So one that has not changed need not be read again. */
+  readonly isAlone?: true
   /** Reads the message at index `at` and those after it that belong to it. */
   read(messages: readonly object[], at: number): Reading
   /** Applies edits, by part number, to the messages of one reading; the rest stays as it is. Empty if everything is dropped. */

@@ -5,12 +5,12 @@
 import { createHash } from 'node:crypto'
 import type { Edit } from '../../index.js'
 import type { PartEdit } from './driver/edits.ts'
-import { fingerprint, isEqual, keep } from './identity.ts'
+import { isEqual, keep } from './identity.ts'
 import { HostMessages } from './ledger.ts'
 import type { EngineMessage } from '../core/index.ts'
 import { resultText } from '../core/index.ts'
 import { inPieces } from './pieces.ts'
-import { contentOf, formAt, isEdited, likenessOf, sizeAt, wordsOf, write } from './unit.ts'
+import { contentOf, formAt, isEdited, likenessOf, nameOfForm, sizeAt, write } from './unit.ts'
 import type { Part, Unit } from './unit.ts'
 
 /** The part of a conversation that matches the table. */
@@ -200,8 +200,8 @@ export class Table {
   async byFingerprint(from: number): Promise<Map<string, Unit[]>> {
     const found = new Map<string, Unit[]>()
     await inPieces(this.units.slice(from), (unit) => {
-      for (const wording of [wordsOf(unit), ...unit.forms]) {
-        const hash = fingerprint(wording)
+      for (const wording of [unit.kept, ...unit.forms]) {
+        const hash = nameOfForm(wording)
         const list = found.get(hash)
         if (list === undefined) found.set(hash, [unit])
         else if (!list.includes(unit)) list.push(unit)

@@ -10,7 +10,7 @@ import { isClosed } from './shape.ts'
 import type { Shape } from './shape.ts'
 import { UNDECIDED } from './shapes.ts'
 import { isOfSystem, textsOf } from './table.ts'
-import { contentOf, wordsOf } from './unit.ts'
+import { contentOf, nameOf } from './unit.ts'
 import type { Unit } from './unit.ts'
 
 /** Characters of a place's name. */
@@ -120,12 +120,7 @@ function textsAt(recorded: ReadonlyMap<string, string>, place: string): string[]
 export function placesBehind(units: readonly Unit[], before = ''): string[] {
   let place = before
   return units.map((unit) => {
-    if (!unit.isOurs)
-      place = createHash('sha256')
-        .update(place)
-        .update(fingerprint(wordsOf(unit)))
-        .digest('base64url')
-        .slice(0, DIGITS)
+    if (!unit.isOurs) place = createHash('sha256').update(place).update(nameOf(unit)).digest('base64url').slice(0, DIGITS)
     return place
   })
 }

@@ -1,6 +1,6 @@
 /** Messages of the host that belong together: their content, and what is sent instead of them. */
 import { itemsOf, placeOf } from './edit.ts'
-import { isEqual, keep, likeness } from './identity.ts'
+import { fingerprint, isEqual, keep, likeness } from './identity.ts'
 import type { Likeness } from './identity.ts'
 import { resultText, wellFormed } from '../core/index.ts'
 import { noteOrigin } from './origins.ts'
@@ -35,7 +35,7 @@ export interface Unit {
 
 /**
  * Reads messages into units, starting at `from`. `isOurs` returns whether a message is a notice of ours, `sizeOf` how many of the
- * messages that may be one answer are.
+ * messages that may be one answer are; `unchanged` has the units that need not be read, by the index of their first message.
  */
 export function* read(
   messages: readonly object[],
@@ -44,8 +44,15 @@ export function* read(
   key: () => string,
   isOurs: (message: object) => boolean,
   sizeOf?: (messages: readonly object[]) => number,
+  unchanged?: ReadonlyMap<number, Unit>,
 ): Generator<Unit> {
   for (let at = from; at < messages.length;) {
+    const known = unchanged?.get(at)
+    if (known !== undefined) {
+      yield known
+      at += known.raw.length
+      continue
+    }
     const first = messages[at] as object
     const isNotice = isOurs(first)
     const { size, parts } = isNotice ? { size: 1, parts: [noticeOf(shape, first)] } : reading(shape, messages, at, sizeOf)
@@ -76,9 +83,8 @@ export function noticeOf(shape: Shape, message: object): EngineMessage {
   return { role: 'notice', content: shape.read([message], 0).parts.map(resultText).join('\n') }
 }
 
-/** A unit for a rebuilt table: without edits and notices. */
-export function renewed(unit: Unit, raw: object[]): Unit {
-  const isRaw = raw.every((message, index) => isEqual(unit.kept[index], contentOf(unit.shape, message)))
+/** A unit for a rebuilt table: without edits and notices. `isRaw`: the messages are the host's own, and not what was sent instead of them. */
+export function renewed(unit: Unit, raw: object[], isRaw = raw.every((message, index) => isEqual(unit.kept[index], contentOf(unit.shape, message)))): Unit {
   const parts = unit.parts.map(({ key, message }) => ({ key, message, edit: undefined }))
   return { ...unit, parts, raw: isRaw ? raw : unit.raw, written: undefined, notices: [], forms: [...unit.forms] }
 }
@@ -98,6 +104,20 @@ export function unitsWithin(units: readonly Unit[], count: number): number {
 /** The content that a unit's messages had. */
 export function wordsOf({ kept }: Unit): unknown[] {
   return [...kept]
+}
+
+/** A hash of the words of a unit. */
+export function nameOf({ kept }: Unit): string {
+  return nameOfForm(kept)
+}
+
+const names = new WeakMap<readonly unknown[], string>()
+
+/** The same of some of its words, which never change. */
+export function nameOfForm(form: readonly unknown[]): string {
+  const name = names.get(form) ?? fingerprint([...form])
+  names.set(form, name)
+  return name
 }
 
 /** The part of a message that identifies it. */

@@ -15,6 +15,7 @@ const NOT_SENT: ReadonlySet<string> = new Set(['anthropic.message_start'])
 
 export const modelMessages: Shape = {
   name: 'ai-sdk',
+  isAlone: true,
 
   judge(message) {
     const { role, content, type } = message as Fields

@@ -15,6 +15,7 @@ const OWN: ReadonlySet<string> = new Set(['tool_use', 'tool_result', 'redacted_t
 
 export const anthropic: Shape = {
   name: 'anthropic',
+  isAlone: true,
 
   judge(message) {
     const { role, content, type } = message as Fields

@@ -11,6 +11,7 @@ const PARTS: ReadonlySet<string> = new Set(['text', 'refusal', 'image_url', 'inp
 
 export const chat: Shape = {
   name: 'openai-chat',
+  isAlone: true,
 
   judge(message) {
     const { role, content, type } = message as Fields

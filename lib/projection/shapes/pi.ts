@@ -8,6 +8,7 @@ const BLOCKS: ReadonlySet<string> = new Set(['text', 'thinking', 'image', 'toolC
 
 export const pi: Shape = {
   name: 'pi',
+  isAlone: true,
 
   judge(message) {
     const { role, content, type, parts } = message as Fields
