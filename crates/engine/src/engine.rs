@@ -28,6 +28,7 @@ use tracing::instrument;
 use crate::handed::{Handed, Pending};
 use crate::job::{Queue, UnstoredRead};
 use crate::namesakes::Namesakes;
+use crate::recalled::Recalled;
 use crate::unsent::Unsent;
 use crate::view::Assembled;
 use crate::view::sections::View;
@@ -53,6 +54,8 @@ pub(crate) struct Inner {
     /// The records of statements in results and notices, and what tools have passed in that has not yet come as a result. A call
     /// finds its evidence there before it gets the state.
     records: std::sync::Mutex<Records>,
+    /// The findings about results that are read again and again. They spare reads, and decide nothing.
+    recalled: std::sync::Mutex<Recalled>,
     /// The names to look up the session's objects by, even while the state is locked.
     pub names: Arc<Names>,
     state: Mutex<State>,
@@ -209,6 +212,7 @@ impl Inner {
             stamps: StampNote::default(),
             queue: Queue::default(),
             records: std::sync::Mutex::default(),
+            recalled: std::sync::Mutex::default(),
             names: state.session.catalog.names(),
             state: Mutex::new(state),
         }
@@ -240,6 +244,11 @@ impl Inner {
     /// only briefly.
     pub(crate) fn records(&self) -> std::sync::MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Returns what was found out about results. Hold the lock only briefly.
+    pub(crate) fn recalled(&self) -> std::sync::MutexGuard<'_, Recalled> {
+        self.recalled.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -348,6 +357,7 @@ impl Inner {
 
     /// Reads from the chat which results and notices the model has seen.
     pub(crate) fn read_chat(&self, state: &mut State, document: Option<&Document>) {
+        self.recalled().forget_texts();
         let chat = document.map(Chat::of).unwrap_or_default();
         state.request.rolled = Rolled::of(chat);
         state.request.made = chat.turns().map(|turn| turn.answers().count() as u64).sum();

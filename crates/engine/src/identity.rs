@@ -18,17 +18,7 @@ use context_tools::is_excerpt_of;
 use crate::engine::{Inner, State};
 use crate::job::{CallObject, names_of};
 use crate::namesakes::Namesakes;
-
-/// The likeness of a result to a recorded call, the best last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Likeness {
-    /// The tool is the same, and a host may have cut the output after it was recorded.
-    Cut,
-    /// The same output of the same tool. A host may have changed the arguments.
-    Output,
-    /// The same call.
-    Call,
-}
+use crate::recalled::{Asked, Likeness};
 
 /// The recorded call of a result.
 pub(crate) struct FoundCall {
@@ -123,8 +113,8 @@ impl Inner {
             if !lookup.is_free(&id) {
                 continue;
             }
-            let Some(stored) = self.store().get(&id, AsOf::default()).await? else { continue };
-            let Some(like) = likeness(&stored.document, input, is_only) else { continue };
+            let asked = Asked::of(lookup.session, &id, &marked, is_only);
+            let Some(like) = self.likeness_to(&id, input, asked, is_only).await? else { continue };
             // A result that is recorded now was never cut.
             if like == Likeness::Cut && arrival.is_recorded_now() {
                 continue;
@@ -137,6 +127,24 @@ impl Inner {
             }
         }
         Ok(best.map(|(_, id)| (id, FoundBy::Namesakes)))
+    }
+
+    /// The likeness of a result to a recorded call.
+    async fn likeness_to(
+        &self,
+        id: &ObjectId,
+        input: &Toolcall,
+        asked: Asked,
+        is_only: bool,
+    ) -> Result<Option<Likeness>> {
+        let known = self.recalled().likeness(id, &asked);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let Some(stored) = self.store().get(id, AsOf::default()).await? else { return Ok(None) };
+        let found = likeness(&stored.document, input, is_only);
+        self.recalled().note_likeness(id, asked, found);
+        Ok(found)
     }
 
     /// The object of a result that a host shows more than once: no call waits for this one, and a result before it has its call ID

@@ -31,7 +31,13 @@ impl Inner {
             texts.into_iter().map(move |(id, text)| (id, (text, call)))
         };
         let named: Vec<(String, (&str, Option<&str>))> = messages.iter().flat_map(placed).collect();
-        if named.is_empty() {
+        let (named, lost): (Vec<_>, Vec<_>) = named.into_iter().partition(|(_, placed)| self.keeps(placed.0));
+        state.request.segments.unrecorded.extend(lost.into_iter().map(|(id, _)| id));
+        let unknown = {
+            let recalled = self.recalled();
+            named.iter().any(|(id, _)| !recalled.has_text(id))
+        };
+        if !unknown {
             return Ok(());
         }
         let chat =
@@ -40,22 +46,21 @@ impl Inner {
             chat.iter().flat_map(|chat| Chat::of(chat).texts()).map(said_id).collect();
         let mut missing = Vec::new();
         for (id, placed) in named {
-            if self.keeps(placed.0) {
-                if known.insert(id.clone()) {
-                    missing.push((id, placed));
-                }
-            } else {
-                state.request.segments.unrecorded.insert(id);
+            if known.insert(id.clone()) {
+                missing.push((id, placed));
             }
         }
         if missing.is_empty() {
+            self.recalled().note_texts(known);
             return Ok(());
         }
         let texts: Vec<(&str, Option<&str>)> = missing.iter().map(|(_, placed)| *placed).collect();
         let is_recorded =
             self.commit(state, Fsync::WithSettle, |_, work| Ok(work.chat.inserted(&texts))).await?;
         let ids: HashSet<String> = missing.into_iter().map(|(id, _)| id).collect();
-        if !is_recorded {
+        if is_recorded {
+            self.recalled().note_texts(known);
+        } else {
             state.request.segments.unrecorded.extend(ids.iter().cloned());
         }
         state.unsent.texts.extend(ids);

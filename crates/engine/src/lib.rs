@@ -33,6 +33,7 @@ mod open;
 mod paths;
 mod project;
 mod query;
+mod recalled;
 mod record;
 mod restored;
 mod results;

@@ -50,6 +50,7 @@ impl Inner {
     ) {
         if kind.is_recorded(arrival) {
             self.note_unrecorded(state, message);
+            self.recalled().add_texts(message);
         }
         state.unsent.see(message);
         let is_new = arrival.is_recorded_now();

@@ -10,13 +10,14 @@ use crate::session::commit::Work;
 use crate::session::error::Result;
 use crate::session::references::named_object;
 use context_evidence::{ResultKind, wraps};
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::{Status, Toolcall};
 use context_model::tokens;
 use context_projection::request::answers::first_excerpt;
 use context_projection::request::messages::{message_tokens, text_of};
 use context_projection::request::segment::{Carried, Form, Output, ShownLines};
-use context_secrets::is_content;
+use context_secrets::{is_content, is_redacted};
 use context_store::AsOf;
 use context_tools::{Placeholder, is_said_by};
 use serde_json::{Map, Value};
@@ -122,7 +123,7 @@ impl Inner {
                 || request.gated.contains_key(object)
                 || request.rolled.was_whole(object);
             if !is_known {
-                gathered.excerpt = self.excerpt_of(object, output).await?;
+                gathered.excerpt = self.excerpt_of(&state.session, object, output).await?;
             }
             gathered.restored = self.restored(state, input, output).await?;
         }
@@ -177,7 +178,11 @@ impl Inner {
 
     /// Returns the excerpt of a recorded output that is shown as this text. If the text differs from the output, it is the
     /// excerpt, unless the tool has only added something to each line.
-    async fn excerpt_of(&self, object: &ObjectId, shown: &str) -> Result<Option<String>> {
+    async fn excerpt_of(&self, session: &Session, object: &ObjectId, shown: &str) -> Result<Option<String>> {
+        let digest = Digest::of(shown.as_bytes());
+        if self.recalled().is_whole(session, object, digest) {
+            return Ok(None);
+        }
         let version = self.recorded(object, AsOf::default()).await?;
         let document = version.map(|version| version.document);
         let tool = document.as_ref().and_then(|document| document.text("tool")).unwrap_or_default();
@@ -187,7 +192,12 @@ impl Inner {
         let is_shown = document.as_ref().is_some_and(|document| is_content(document, shown));
         let content = if is_shown { shown } else { content };
         let is_other = shown != content && !wraps(content, shown);
-        Ok(first_excerpt(tool, content).or_else(|| is_other.then(|| shown.to_owned())))
+        let excerpt = first_excerpt(tool, content).or_else(|| is_other.then(|| shown.to_owned()));
+        // A text without its secrets may be known with them later.
+        if excerpt.is_none() && document.as_ref().is_some_and(|document| !is_redacted(document)) {
+            self.recalled().note_whole(session, object, digest);
+        }
+        Ok(excerpt)
     }
 
     /// Repeats the effect of a call that controls the context, from after the point to which the session has returned.

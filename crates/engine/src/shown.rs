@@ -85,7 +85,7 @@ impl Inner {
         let is_shell = input.tool.eq_ignore_ascii_case("bash");
         // A later read is not answered with a command's output.
         let mut said = Statements { hides_lines: is_shell, ..Statements::default() };
-        let evidence = match self.evidence_of(call).await? {
+        let evidence = match self.evidence_at(call, tx).await? {
             Some(evidence) => evidence,
             None if is_shell => None,
             None => {
@@ -295,6 +295,19 @@ impl Inner {
             self.records().archive.recorded(call, evidence.as_ref());
         }
         Ok(evidence.map(Some))
+    }
+
+    /// The same for a call whose newest version has this transaction.
+    async fn evidence_at(&self, call: &ObjectId, tx: TxId) -> Result<Option<Option<Evidence>>> {
+        let is_known = self.records().archive.for_call(call).is_some();
+        if !is_known && self.recalled().is_silent(call, tx) {
+            return Ok(None);
+        }
+        let evidence = self.evidence_of(call).await?;
+        if evidence.is_none() {
+            self.recalled().note_silent(call, tx);
+        }
+        Ok(evidence)
     }
 
     /// Records the evidence found since the last time, and that of our answers. Evidence that can't be recorded now is recorded
