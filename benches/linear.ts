@@ -1,7 +1,8 @@
 /**
  * Costs that grow with use, at a length and at twice that length: one long event of a stream, weeks of conversations, sessions open
  * on one store, the record of rolls of a host that cuts the front at each call, calls whose arguments have odd names, and what one
- * request may have many of: calls, parallel calls, prompts, texts, images, blocks, changed files, and characters of one output. Twice as
+ * request may have many of: calls, parallel calls, prompts, texts, images, blocks, changed files, and characters of one output; and
+ * requests of a host that changes its first message with each. Twice as
  * much is about twice the work; the memory kept for finished conversations stays about the same.
  */
 import { createServer } from 'node:http'
@@ -57,6 +58,7 @@ const DIMENSIONS: readonly Dimension[] = [
   { what: 'an event of N MB in a stream', length: long(20), unit: 'ms', cost: (length) => processor(() => streamed(length)) },
   { what: 'conversations through a gateway', length: long(150), unit: 'ms', cost: async (length) => (await conversations(length)).ms },
   { what: 'what it keeps of them', length: long(150), unit: 'kB', cost: async (length) => (await conversations(length)).bytes / 1000, good: 1.5 },
+  { what: 'requests with another first message each, behind N calls', length: long(200), unit: 'ms', cost: otherFirst },
   { what: 'sessions open on one store', length: long(100), unit: 'ms', cost: (length) => processor(() => openSessions(length)) },
   { what: 'record of a window that slides over N calls', length: isOnce() ? 80 : 300, unit: 'kB', cost: async (length) => (await slid(60, length)) / 1000 },
   {
@@ -130,6 +132,30 @@ async function conversations(count: number): Promise<{ ms: number; bytes: number
   server.closeAllConnections()
   server.close()
   return { ms, bytes }
+}
+
+/** The cost of twenty requests behind this many calls, of a host that writes the time into its first message. */
+async function otherFirst(count: number): Promise<number> {
+  const server = createServer((incoming, response) => incoming.resume().on('end', () => response.end('{}'))).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const gateway = await startGateway({ open: { store: { kind: 'memory' } }, upstreams: { anthropic: url }, onWarning: () => {}, env: {} })
+  const tools = ['mcp__context__activate', 'bash'].map((name) => ({ name, input_schema: { type: 'object' } }))
+  const send = async (time: number): Promise<void> => {
+    const messages = [{ role: 'user', content: `begin, it is ${time}` }, ...calls(count + time)]
+    const headers = { 'content-type': 'application/json', 'user-agent': 'bench', 'x-claude-code-session-id': 's' }
+    const answer = await fetch(`${gateway.url}/anthropic/v1/messages`, { method: 'POST', headers, body: JSON.stringify({ model: 'm', tools, messages }) })
+    await answer.text()
+  }
+  await send(0)
+  await send(1)
+  const ms = await processor(async () => {
+    for (let time = 2; time < 22; time += 1) await send(time)
+  })
+  await gateway.close()
+  server.closeAllConnections()
+  server.close()
+  return ms
 }
 
 /** Opens this many sessions on one store, and closes them. */
