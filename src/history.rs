@@ -45,13 +45,13 @@ impl Start {
 }
 
 /// The history of an object as texts, which lib/core/json.ts reads: the versions after the one that a transaction wrote, at
-/// most this many, but all that one transaction wrote for one time. After a transaction that wrote no version of the
-/// object: the versions of later ones.
+/// most this many, but all that one transaction wrote. After a transaction that wrote no version of the object: the versions
+/// of later ones.
 pub(crate) async fn of(
     store: &dyn Store,
     id: &ObjectId,
     after: TxId,
-    mut most: usize,
+    most: usize,
 ) -> Result<Vec<String>, Coded> {
     let before = store.version(id, after).await?;
     let mut start = match before {
@@ -63,16 +63,25 @@ pub(crate) async fn of(
     {
         return Ok(pages);
     }
-    let (mut pages, mut last) = (Vec::new(), None);
-    while most > 0 {
-        let mut page = store.history_part(id, start.after, most.min(PAGE)).await?;
+    if most == 0 {
+        return Ok(Vec::new());
+    }
+    let (mut pages, mut last, mut count): (_, Option<Version>, _) = (Vec::new(), None, 0);
+    loop {
+        let left = most.saturating_sub(count);
+        let mut page = store.history_part(id, start.after, left.clamp(1, PAGE)).await?;
         let Some(newest) = page.last() else { break };
         start.after = Some((newest.valid_time, newest.tx_id));
         page.retain(|version| version.tx_id > start.tx);
-        most = most.saturating_sub(page.len());
+        // Enough, but for more versions of the same transaction, which XTDB got together.
+        let is_same = |version: &Version| last.as_ref().is_some_and(|last| last.tx_id == version.tx_id);
+        if left == 0 && !page.iter().all(is_same) {
+            break;
+        }
         if page.is_empty() {
             continue;
         }
+        count += page.len();
         let mut steps = Vec::with_capacity(page.len());
         for version in page {
             steps.push(step(last.as_ref(), &version));

@@ -19,6 +19,7 @@ use context_model::chat::RollEntry;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Toolcall};
+use context_store::{AsOf, StoreError};
 use context_tools::OutputOf;
 use serde_json::Value;
 use tokio::sync::oneshot::Receiver;
@@ -77,6 +78,11 @@ impl Engine {
     pub async fn set_system_prompt(&self, text: &str) -> Result<()> {
         let mut state = self.inner.lock().await?;
         let session = self.inner.client.session_id();
+        // A journal then has the version that this one replaces, and dates it after that, also if another machine's clock runs ahead.
+        match self.inner.store().get(&ObjectId::system_prompt(session), AsOf::default()).await {
+            Ok(_) | Err(StoreError::Unavailable(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
         let add = |_: &Session, work: &mut Work| {
             work.documents.push(Document::system_prompt(session, text));
             Ok(())

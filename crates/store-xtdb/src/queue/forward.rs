@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use context_model::id::ObjectId;
-use context_model::object::Document;
+use context_model::object::{Document, ObjectType};
 use context_model::time::TxId;
 
 use super::pending::{Ahead, MOST_VERSIONS, pending, put_back, versions};
@@ -244,8 +244,11 @@ impl Sender {
                     batch.iter().rev().map(|(before, _)| before).find(|before| *before.document.id() == id);
                 let length = self.remote.growth(before, &version.document);
                 let is_full = batch.len() >= MOST_VERSIONS || (bytes > 0 && bytes + length > MOST_BYTES);
-                // In one transaction, XTDB keeps several versions of an object only if their valid times differ.
-                if is_full || last.get(&id).is_some_and(|before| *before >= time) {
+                // In one transaction, XTDB keeps several versions of an object only if their valid times differ. Versions are
+                // named by their transactions, so each has one, but for those of chats and sessions, of which each call makes some.
+                let is_named =
+                    !matches!(version.document.object_type(), ObjectType::Chat | ObjectType::Session);
+                if is_full || last.get(&id).is_some_and(|before| is_named || *before >= time) {
                     end = JournalPosition { tx: tx.0 - 1, more: index };
                     // All of this transaction is read again with the next batch.
                     put_back(ahead, versions);

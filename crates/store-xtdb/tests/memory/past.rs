@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::fleet;
 use crate::node::{Node, Port, Way};
 use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
@@ -251,4 +252,27 @@ async fn reports_a_past_out_of_reach_and_does_not_deny_it() {
     }
     two.close().await.unwrap();
     one.close().await.unwrap();
+}
+
+/// Versions of a file are named by their transactions, so a queue sends no two of them together.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_version_of_a_file_has_its_own_transaction_on_the_node() {
+    let node = Arc::new(Node::default());
+    let machine = fleet::Machine::start(&node).await;
+    machine.port.set(Way::Away);
+    for n in 0..5 {
+        machine.put("/x", &format!("v{n}")).await;
+        machine.put(&format!("/other/{n}"), "other").await;
+    }
+    machine.port.set(Way::Open);
+    let before = node.count();
+    machine.store.flush().await.unwrap();
+    assert!(node.count() - before < 10, "others still share one");
+    let there = fleet::direct(&machine.port).await;
+    let history = there.history(fleet::file("/x", "").id()).await.unwrap();
+    assert_eq!(history.len(), 5);
+    for (n, version) in history.iter().enumerate() {
+        let found = there.version(fleet::file("/x", "").id(), version.tx_id).await.unwrap().unwrap();
+        assert_eq!(found.document.content(), Some(&*format!("v{n}")), "{}", version.tx_id.0);
+    }
 }
