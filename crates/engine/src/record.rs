@@ -78,10 +78,13 @@ impl Engine {
     pub async fn set_system_prompt(&self, text: &str) -> Result<()> {
         let mut state = self.inner.lock().await?;
         let session = self.inner.client.session_id();
-        // A journal then has the version that this one replaces, and dates it after that, also if another machine's clock runs ahead.
-        match self.inner.store().get(&ObjectId::system_prompt(session), AsOf::default()).await {
-            Ok(_) | Err(StoreError::Unavailable(_)) => {}
-            Err(error) => return Err(error.into()),
+        if !self.inner.client.options.is_new {
+            // A journal then has the version that this one replaces, and dates it after that, also if another machine's clock runs
+            // ahead.
+            match self.inner.store().get(&ObjectId::system_prompt(session), AsOf::default()).await {
+                Ok(_) | Err(StoreError::Unavailable(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         let add = |_: &Session, work: &mut Work| {
             work.documents.push(Document::system_prompt(session, text));

@@ -22,14 +22,14 @@ use context_store::{Result, Store, StoreError};
 use context_store_sqlite::SqliteStore;
 
 /// The journal, what its parts share, and the tasks. They end with this value.
-pub(super) struct Core {
+pub(super) struct QueueCore {
     pub shared: Arc<Shared>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
-    /// Number of open stores that use this. Changed by [`super::seats::Seat`] only.
+    /// Number of open stores that use this. Changed by [`super::seats::QueueSeat`] only.
     pub users: AtomicUsize,
 }
 
-impl Core {
+impl QueueCore {
     /// Opens the journal, reaches the database if it can be reached, and starts the tasks.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl Core {
     }
 }
 
-impl Drop for Core {
+impl Drop for QueueCore {
     fn drop(&mut self) {
         self.end();
     }

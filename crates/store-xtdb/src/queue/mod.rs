@@ -65,8 +65,8 @@ mod work_areas;
 pub use options::QueueOptions;
 pub use status::QueueState;
 
-use self::core::Core;
-use seats::{Joined, Seat};
+use self::core::QueueCore;
+use seats::{Joined, QueueSeat};
 use shared::{Shared, WaitingCaller};
 use status::JournalWrite;
 use work_areas::WorkAreas;
@@ -77,8 +77,8 @@ use work_areas::WorkAreas;
 /// others' writes that no client here has used.
 pub struct QueuedStore {
     shared: Arc<Shared>,
-    core: Arc<Core>,
-    seat: Seat,
+    core: Arc<QueueCore>,
+    seat: QueueSeat,
     /// The journal by the path that this store was opened by. It is closed with this store, the core's with the last one.
     journal: Arc<SqliteStore>,
     work: WorkAreas,
@@ -127,12 +127,17 @@ impl QueuedStore {
         journal: impl FnOnce() -> Result<Arc<SqliteStore>>,
     ) -> Result<Arc<Self>> {
         let close_timeout = Duration::from_millis(options.close_timeout_ms);
-        let core = Core::open(options, journal).await?;
+        let core = QueueCore::open(options, journal).await?;
         let journal = Arc::clone(&core.shared.journal);
-        Ok(Self::seated(core, journal, Seat::Alone, close_timeout))
+        Ok(Self::seated(core, journal, QueueSeat::Alone, close_timeout))
     }
 
-    fn seated(core: Arc<Core>, journal: Arc<SqliteStore>, seat: Seat, close_timeout: Duration) -> Arc<Self> {
+    fn seated(
+        core: Arc<QueueCore>,
+        journal: Arc<SqliteStore>,
+        seat: QueueSeat,
+        close_timeout: Duration,
+    ) -> Arc<Self> {
         let shared = Arc::clone(&core.shared);
         let work = shared.areas().begin();
         let is_closed = AtomicBool::new(false);

@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use super::QueueOptions;
-use super::core::Core;
+use super::core::QueueCore;
 use context_platform::in_real_folder;
 use context_store::{Result, StoreError};
 use context_store_sqlite::SqliteStore;
 
 /// A core, the journal by a store's own path, and that store's seat.
 pub(super) struct Joined {
-    pub core: Arc<Core>,
+    pub core: Arc<QueueCore>,
     pub journal: Arc<SqliteStore>,
-    pub seat: Seat,
+    pub seat: QueueSeat,
     /// True if it was open before.
     pub was_open: bool,
 }
@@ -25,7 +25,7 @@ pub(super) struct Joined {
 #[derive(Default)]
 pub(super) struct Slot {
     /// Locked while that queue is joined or left.
-    core: Mutex<Weak<Core>>,
+    core: Mutex<Weak<QueueCore>>,
     /// Held while it is opened. The last failure, and when that was.
     opening: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
 }
@@ -33,8 +33,8 @@ pub(super) struct Slot {
 /// By the options, with the journal's path without links to its folder.
 static OPEN: Mutex<Option<HashMap<QueueOptions, Arc<Slot>>>> = Mutex::new(None);
 
-/// A store's right to use a [`Core`].
-pub(super) enum Seat {
+/// A store's right to use a [`QueueCore`].
+pub(super) enum QueueSeat {
     /// The core is this store's alone.
     Alone,
     /// Other stores may also use it.
@@ -54,7 +54,7 @@ pub(super) async fn join(options: QueueOptions) -> Result<Joined> {
             return Err(error);
         }
     };
-    let seat = Seat::Shared(key, slot);
+    let seat = QueueSeat::Shared(key, slot);
     let journal = SqliteStore::open_shared(&path, durability).and_then(|journal| {
         if journal.is_beside(&core.shared.journal) {
             return Ok(journal);
@@ -76,7 +76,7 @@ pub(super) async fn join(options: QueueOptions) -> Result<Joined> {
 impl Slot {
     /// Returns the core, and whether it was open when this was called. Once there is one, this waits for nothing more: a caller that
     /// is given up would keep its seat.
-    async fn join_or_open(&self, options: &QueueOptions) -> Result<(Arc<Core>, bool)> {
+    async fn join_or_open(&self, options: &QueueOptions) -> Result<(Arc<QueueCore>, bool)> {
         let asked = Instant::now();
         if let Some(core) = self.join() {
             return Ok((core, true));
@@ -90,7 +90,7 @@ impl Slot {
             return Err(error.clone());
         }
         let (path, durability) = (&options.journal, options.durability);
-        let opened = Core::open(options.clone(), || SqliteStore::open_shared(path, durability)).await;
+        let opened = QueueCore::open(options.clone(), || SqliteStore::open_shared(path, durability)).await;
         match &opened {
             Ok(core) => *locked(&self.core) = Arc::downgrade(core),
             Err(error) => *failed = Some((Instant::now(), error.clone())),
@@ -98,7 +98,7 @@ impl Slot {
         opened.map(|core| (core, false))
     }
 
-    fn join(&self) -> Option<Arc<Core>> {
+    fn join(&self) -> Option<Arc<QueueCore>> {
         let core = locked(&self.core);
         let used = core.upgrade().filter(|core| core.users.load(Ordering::Acquire) > 0 && core.is_sound())?;
         used.users.fetch_add(1, Ordering::AcqRel);
@@ -111,9 +111,9 @@ impl Slot {
     }
 }
 
-impl Seat {
+impl QueueSeat {
     /// Gives up the core. True if no other store uses it: then it is to be ended.
-    pub(super) fn leave(&self, core: &Core) -> bool {
+    pub(super) fn leave(&self, core: &QueueCore) -> bool {
         let Self::Shared(key, slot) = self else { return true };
         let is_last = {
             let _joining = locked(&slot.core);
