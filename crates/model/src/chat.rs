@@ -115,14 +115,6 @@ impl<'a> Chat<'a> {
         self.turns().flat_map(Turn::evidence)
     }
 
-    /// The messages that came at another time than their places say, oldest first.
-    pub fn arrived(self) -> impl Iterator<Item = Arrived> {
-        self.turns().flat_map(Turn::noted).filter_map(|one| match one {
-            Noted::Arrived(arrived) => Some(arrived),
-            Noted::Roll(_) => None,
-        })
-    }
-
     /// The tool calls and files that a turn activated.
     pub fn activated(self) -> impl Iterator<Item = ObjectId> {
         self.turns().flat_map(Turn::activated).map(ObjectId::new)

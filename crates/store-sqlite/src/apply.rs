@@ -95,8 +95,10 @@ struct StoredObject {
 
 impl Open<'_> {
     fn put(&mut self, put: &PutWrite) -> Result<bool> {
-        let valid_time = self.dated(&put.id, put.valid_time)?.unwrap_or(self.tx_time);
-        let known = match self.known(&put.id)? {
+        let stored = self.known(&put.id)?;
+        let wanted = if stored.is_some() { self.dated(&put.id, put.valid_time)? } else { put.valid_time };
+        let valid_time = wanted.unwrap_or(self.tx_time);
+        let known = match stored {
             Some(known) => {
                 if known.object_type != put.object_type.as_str() || known.source != put.source {
                     return Err(envelope_differs(&put.id).into());
@@ -138,7 +140,9 @@ impl Open<'_> {
             Some(tx) => past::form_of(self.connection, &write.id, tx)?,
             None => past::latest_form(self.connection, &write.id)?.ok_or_else(|| unknown(&write.id))?,
         };
-        let wanted = self.dated(&write.id, write.valid_time)?;
+        // Elsewhere, a patch has the time of the version that it changes, if that is later.
+        let wanted =
+            if self.is_after_latest { self.dated(&write.id, write.valid_time)? } else { write.valid_time };
         let valid_time = patch_time(wanted, self.tx_time, latest.valid_time)?;
         let mut shape = latest.shape;
         let mut head = match write.of {
