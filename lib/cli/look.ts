@@ -2,8 +2,8 @@
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { SessionSummary, StoreHit, Version } from '../../index.js'
-import { asStored, inStore, native } from '../native/index.ts'
-import { hostTitle, realOf } from '../core/index.ts'
+import { inStore, native } from '../native/index.ts'
+import { hostTitle, isWithin } from '../core/index.ts'
 import type { HostName } from '../core/index.ts'
 import { countOf, dollars, NotFound, out, plain, savingText, shortened, shortName, shown, subject, tokens, UsageError, when } from '../ui/index.ts'
 import { chatText } from '../inspect/index.ts'
@@ -151,14 +151,10 @@ const HOST = 11
 /** Tells whether a session's folder is a project or below it, with the links of both followed. Without a project, each is. */
 export function worksIn(project: string | undefined): (folder: string | undefined) => boolean {
   if (project === undefined) return () => true
-  const wanted = asStored(realOf(project))
   const known = new Map<string, boolean>()
   return (folder) => {
     if (folder === undefined || folder === '') return false
-    const before = known.get(folder)
-    if (before !== undefined) return before
-    const real = asStored(realOf(folder))
-    const works = real === wanted || real.startsWith(wanted.endsWith('/') ? wanted : `${wanted}/`)
+    const works = known.get(folder) ?? isWithin(project, folder)
     known.set(folder, works)
     return works
   }

@@ -16,6 +16,7 @@ export { LOOK_MS, abortable, within } from './limit.ts'
 export { argumentsOf, handed, incoming, isFields, isTranslated, numberOf, recordable, resultText, textOf } from './message.ts'
 export type { Block, EngineMessage, Fields, ToolCallBlock } from './message.ts'
 export { areMounts, FILESYSTEM_ID_WANTED, isFilesystemId, MOUNTS_WANTED, mountsIn, mountsRefused } from './mounts.ts'
+export { oncePer } from './once.ts'
 export { expandHome, isWithin, realOf } from './paths.ts'
 export { addressesIn, isAddress, shownUrl } from './node-address.ts'
 export {

@@ -2,7 +2,7 @@
  * The provider's cache as a host's own requests would have left it: the sizes at which they ended, and until when it keeps them. No
  * text is kept. Where a host goes back in its conversation, or changes what it has sent, the shorter prefixes are still there.
  */
-import { isFields } from '../core/index.ts'
+import { isFields, oncePer } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
 import type { CacheKind } from '../models/index.ts'
 import { commonLength } from './prefix.ts'
@@ -144,14 +144,8 @@ export class PlainCache {
   }
 }
 
-const sizes = new WeakMap<object, number>()
-
 /** The bytes of a message, which are counted once. */
-export function sizeOf(message: object): number {
-  const size = sizes.get(message) ?? bytesOf(message)
-  sizes.set(message, size)
-  return size
-}
+export const sizeOf = oncePer<object, number>(bytesOf)
 
 function bytesOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value)) + 1

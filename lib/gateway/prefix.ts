@@ -1,5 +1,6 @@
 /** The part of a conversation that is the beginning of another one. */
 import { createHash } from 'node:crypto'
+import { oncePer } from '../core/index.ts'
 import { fingerprint, isEqual } from '../projection/index.ts'
 
 /** The number of messages that two conversations have in common from the start, or of elements of two lists; cache markers don't count. */
@@ -30,14 +31,8 @@ export function chainOf(messages: readonly object[], from: readonly string[] = [
   return chain
 }
 
-const fingerprints = new WeakMap<object, string>()
-
 /** The fingerprint of a message. Messages of requests never change, and those of a changed conversation are mostly the same objects. */
-function fingerprintOf(message: object): string {
-  const found = fingerprints.get(message) ?? fingerprint(message)
-  fingerprints.set(message, found)
-  return found
-}
+const fingerprintOf = oncePer<object, string>(fingerprint)
 
 /** The part of a hash that may be on disk: it tells beginnings apart, and nothing can be read with it. */
 export function linkOf(hash: string): string {

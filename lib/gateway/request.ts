@@ -1,6 +1,6 @@
 /** Model requests of the four formats that the gateway knows, and the parts of them that it looks at. */
 import { applied, editOf, geminiField, isEdited, likeness } from '../projection/index.ts'
-import { isFields, textOf } from '../core/index.ts'
+import { isFields, oncePer, textOf } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
 import type { JsonEdit, EditedItem } from '../projection/index.ts'
 import type { CacheLifetime } from '../models/index.ts'
@@ -92,13 +92,10 @@ export function listOfApi(api: Api): 'input' | 'messages' | 'contents' {
 /** A message with its text as a block: Claude Code writes the same message in either way, depending on its cache marker. */
 function inBlocks(message: Fields): Fields {
   const { content } = message
-  if (typeof content !== 'string' || content === '') return message
-  const found = blocks.get(message) ?? { ...message, content: [{ type: 'text', text: content }] }
-  blocks.set(message, found)
-  return found
+  return typeof content !== 'string' || content === '' ? message : textInBlock(message)
 }
 
-const blocks = new WeakMap<Fields, Fields>()
+const textInBlock = oncePer<Fields, Fields>((message) => ({ ...message, content: [{ type: 'text', text: message['content'] }] }))
 
 /**
  * Lets messages that are as they were in an earlier request be the same objects: they are held once, the garbage

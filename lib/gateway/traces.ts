@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { fingerprint } from '../projection/index.ts'
-import { isFields, resultText } from '../core/index.ts'
+import { isFields, oncePer, resultText } from '../core/index.ts'
 import type { EngineMessage, Fields } from '../core/index.ts'
 import { placeholderOf } from '../tools/index.ts'
 import { commonLength } from './prefix.ts'
@@ -70,14 +70,8 @@ export function hasOutputs(before: Traces, now: Traces): boolean {
   return (known.size === 0 || same.length > 0) && same.every(([id, text]) => text === CLEARED || own.get(id) === CLEARED || own.get(id) === text)
 }
 
-const known = new WeakMap<object, string>()
-
 /** The entry of a message, which is read once. */
-function wordsOf(message: object): string {
-  const found = known.get(message) ?? words(message)
-  known.set(message, found)
-  return found
-}
+const wordsOf = oncePer<object, string>(words)
 
 /** The texts and calls of the model in a message, and the lines of a user's text. A host may have left out reasoning. */
 function words(message: object): string {

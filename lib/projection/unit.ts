@@ -2,7 +2,7 @@
 import { itemsOf, placeOf } from './edit.ts'
 import { fingerprint, isEqual, keep, likeness } from './identity.ts'
 import type { Likeness } from './identity.ts'
-import { resultText, wellFormed } from '../core/index.ts'
+import { oncePer, resultText, wellFormed } from '../core/index.ts'
 import { noteOrigin } from './origins.ts'
 import type { EngineMessage } from '../core/index.ts'
 import type { PartEdit } from './driver/edits.ts'
@@ -111,14 +111,8 @@ export function nameOf({ kept }: Unit): string {
   return nameOfForm(kept)
 }
 
-const names = new WeakMap<readonly unknown[], string>()
-
 /** The same of some of its words, which never change. */
-export function nameOfForm(form: readonly unknown[]): string {
-  const name = names.get(form) ?? fingerprint([...form])
-  names.set(form, name)
-  return name
-}
+export const nameOfForm = oncePer((form: readonly unknown[]): string => fingerprint([...form]))
 
 /** The part of a message that identifies it. */
 export function contentOf(shape: Shape, message: object): unknown {
