@@ -72,18 +72,27 @@ pub(crate) async fn compare_all(
     }
     let stamps = note.read(client).await?;
     file_reader.tracking.drives.read(client).await?;
-    let shares = files.len().div_ceil(READERS).max(16);
+    // On one thread, before the others begin: each tracked file takes a lock that all of them share, and a new watch waits for a
+    // thread that they would keep from its core.
+    let tracker = file_reader.clone();
+    let located = tokio::task::spawn_blocking(move || {
+        let locate = |stored: Stored| {
+            let Disk::At(path) = tracker.client.paths.locate(&stored.source) else { return None };
+            // Also if it need not be read.
+            tracker.tracking.track(&path, &stored.source);
+            Some((path, stored))
+        };
+        files.into_iter().filter_map(locate).collect::<Vec<_>>()
+    });
+    let located = located.await.map_err(|e| StoreError::Unavailable(e.to_string()))?;
+    let shares = located.len().div_ceil(READERS).max(16);
     let mut readers = Vec::new();
-    for share in files.chunks(shares) {
+    for share in located.chunks(shares) {
         let (share, file_reader, stamps) = (share.to_vec(), file_reader.clone(), Arc::clone(&stamps));
         readers.push(tokio::task::spawn_blocking(move || {
             let mut part = DiskComparison::default();
-            for stored in share {
-                if let Disk::At(path) = file_reader.client.paths.locate(&stored.source) {
-                    // Also if it need not be read.
-                    file_reader.tracking.track(&path, &stored.source);
-                    part.compare(&file_reader, &stamps, path, stored);
-                }
+            for (path, stored) in share {
+                part.compare(&file_reader, &stamps, path, stored);
             }
             part
         }));
