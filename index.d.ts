@@ -504,6 +504,11 @@ export interface OpenOptions {
   isNew?: boolean
   /** The agent's working directory, absolute, as the agent sees it. */
   cwd: string
+  /**
+   * True if `cwd` is a guess of the caller: relative paths are resolved against it, but it isn't recorded as the folder that the
+   * session works in, by which `sessions` and `prune` choose. Default false.
+   */
+  guessesCwd?: boolean
   /** The store of the objects. Default: SQLite at `defaultStorePath()` (main entry), memory (native class). */
   store?: StoreOptions
   /** The agent's home directory, for paths that begin with `~`. */

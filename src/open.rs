@@ -110,6 +110,7 @@ async fn open_session(
     });
     let options = Options {
         is_new: options.is_new.unwrap_or(false),
+        guesses_cwd: options.guesses_cwd.unwrap_or(false),
         home: options.home,
         system_prompt: options.system_prompt,
         filesystem_id: options.filesystem_id,

@@ -84,6 +84,28 @@ test('held-out sessions are compared with the others, on their bills, with an in
   )
 })
 
+test('an agent that names no folder is not counted to the folder of the gateway', async () => {
+  const server = await startModelServer(() => 'ok')
+  const path = folder()
+  const store = join(path, 'context.db')
+  const billsPath = billsFile({ kind: 'sqlite', path: store })
+  const { gateway } = await gatewayTo(server.url, { store: { kind: 'sqlite', path: store }, billsPath })
+  const told = new AnthropicLoop(gateway, 'told')
+  told.messages.push({ role: 'user', content: `Working directory: ${path}` })
+  for (const loop of [told, new AnthropicLoop(gateway, 'untold')]) for (let n = 0; n < 3; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
+  await gateway.close()
+  expect(new Set(billedIn(billsPath).map(({ folder }) => folder))).toEqual(new Set([path, '']))
+  const env = { PI_CODING_AGENT_DIR: join(path, 'no-pi'), XDG_DATA_HOME: path }
+  const callsIn = async (...of: string[]): Promise<number> => {
+    const { total } = JSON.parse((await cli(['usage', '--store', store, '--json', ...of], env)).stdout) as { total: { calls: number } }
+    return total.calls
+  }
+  expect([await callsIn(), await callsIn('--project', path), await callsIn('--project', process.cwd())]).toEqual([6, 3, 0])
+  expect((await cli(['usage', '--store', store, '--by', 'project'], env)).stdout).toMatch(/^not known +1 /m)
+  const listed = (await cli(['sessions', '--store', store, '--json'], env)).stdout
+  expect(listed).not.toContain(process.cwd())
+})
+
 test('figures that can not be true are told and count as 0, and an answer without figures has no bill', async () => {
   const sound = { input_tokens: 10, output_tokens: 5 }
   const figures: unknown[] = [

@@ -313,7 +313,7 @@ function tableOf(group: Group, rows: readonly Sum[], total: Sum, paint: Paint): 
     const session = names?.get(key)
     // The ID stays whole, because commands take it.
     if (session !== undefined) return plain(`${session} ${middleCut(basename(folder), Math.max(LEAST_FOLDER, LONGEST_KEY - session.length - 1))}`)
-    return plain(middleCut(group === 'project' ? basename(key) || key : key, LONGEST_KEY))
+    return plain(middleCut(group === 'project' ? basename(key) || key || 'not known' : key, LONGEST_KEY))
   }
   const heads = [HEADS[group], ...(group === 'session' ? [] : ['sessions']), 'calls', 'sent', 'cached', 'paid', 'without', 'saved', 'share']
   const cells = fitted([heads, ...rows.map((row) => cellsOf(nameOf(row), row, group)), cellsOf('total', total, group)], widthOf(process.stdout), SPARE)

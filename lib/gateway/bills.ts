@@ -16,7 +16,7 @@ export interface BilledCall {
   at: number
   /** The host's session, without subagents and later conversations in it. */
   session: string
-  /** The folder that the agent worked in. */
+  /** The folder that the agent worked in; empty if it is not known. */
   folder: string
   model: string
   /** Undefined for a call whose bill is not known: its answer has no figures, or could not be read. */

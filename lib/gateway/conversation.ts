@@ -51,7 +51,10 @@ const NONE_BESIDE = (): readonly ResultBeside[] => []
 export class Conversation {
   readonly id: string
   readonly api: Api
+  /** The folder against which paths are resolved: the agent's, or the gateway's own if the agent names none. */
   readonly cwd: string
+  /** The folder that the agent works in; undefined if it names none. */
+  readonly folder: string | undefined
   /** The session that this one continues: the parent agent's, or the one that the host compacted. */
   before: Conversation | undefined
   /** True if everything of `before` may be brought back, and not only what a prompt names. */
@@ -97,12 +100,13 @@ export class Conversation {
   readonly #notices = new PlacedNotices()
 
   constructor(
-    identity: { id: string; api: Api; cwd: string; before?: Conversation | undefined; continues?: boolean; isNew?: boolean },
+    identity: { id: string; api: Api; cwd: string; folder?: string | undefined; before?: Conversation | undefined; continues?: boolean; isNew?: boolean },
     options: ConversationOptions,
   ) {
     this.id = identity.id
     this.api = identity.api
     this.cwd = identity.cwd
+    this.folder = identity.folder
     this.before = identity.before
     this.continues = identity.continues ?? false
     this.#isNew = identity.isNew ?? false
@@ -361,7 +365,7 @@ export class Conversation {
 
   async #start(): Promise<Opened> {
     const { open, modelOf, onRoll, keptOf, now } = this.#options
-    const manager = await ContextManager.open({ ...open, sessionId: this.id, isNew: this.#isNew, cwd: this.cwd })
+    const manager = await ContextManager.open({ ...open, sessionId: this.id, isNew: this.#isNew, cwd: this.cwd, guessesCwd: this.folder === undefined })
     await notePrompt(manager, this.#request)
     const projection = new Projection(manager, {
       shape: hostShape(this.api, this.#facts),

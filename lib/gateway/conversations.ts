@@ -274,7 +274,8 @@ export class Conversations {
     const stored = goesOn ? near?.stored : undefined
     const beginning = this.#beginningFor(asked, near, left, goesOn)
     const parent = this.#parentOf(sender, api)
-    const cwd = stored?.cwd ?? folderOf(request) ?? this.#cwd ?? process.cwd()
+    const folder = folderOf(request) ?? this.#cwd
+    const cwd = stored?.cwd ?? folder ?? process.cwd()
     const last = isNamed ? known.at(-1) : undefined
     const latest = last === undefined ? this.#groups.get(key)?.at(-1) : this.#of(last, asked)
     const named = stored?.before === undefined ? undefined : this.#earlierOf({ id: stored.before, cwd }, api)
@@ -284,7 +285,7 @@ export class Conversations {
     this.#leaveEarlier(id)
     // One that its host does not name has just got its name here.
     const isNew = stored === undefined && !isNamed
-    const conversation = new Conversation({ id, api, cwd, before: earlier ?? parent, continues, isNew }, this.#options)
+    const conversation = new Conversation({ id, api, cwd, folder, before: earlier ?? parent, continues, isNew }, this.#options)
     // The request may include reasoning that the model wrote after an edit.
     if (isNamed && known.some((one) => one.stored.form.wasEdited || one.live?.wasEdited === true)) conversation.markEdited()
     if (beginning !== undefined) conversation.takeOver(request.messages.slice(0, beginning.common), beginning, beginning.form)

@@ -171,7 +171,7 @@ export class BillLedger {
     const state = this.#state(session, entry)
     state.requests += 1
     state.lastAt = this.#now()
-    state.folder = conversation?.cwd ?? state.folder
+    state.folder = conversation?.folder ?? state.folder
     if (!isAside) state.lifetime = entry.lifetime
     const { answered, status } = outcome
     if (status !== 200) state.failures += 1

@@ -167,7 +167,7 @@ export class ModelCalls {
       )
     // An answered request was billed, even where no figure says how much. A request that was sent and never answered may have been.
     if (usages === undefined && outcome.status !== 200 && !(outcome.status === 0 && outcome.isSent)) return
-    const folder = conversation?.cwd ?? folderOf(request) ?? this.#options.cwd ?? process.cwd()
+    const folder = conversation?.folder ?? folderOf(request) ?? this.#options.cwd ?? ''
     const session = hostSession(conversation?.id ?? sender.session ?? `${sender.host}:`)
     const prices = givenPrices(request.model, this.#options.models)
     this.#bills?.add({

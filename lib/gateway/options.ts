@@ -20,7 +20,7 @@ export interface GatewayOptions {
   upstreams?: Partial<Upstreams>
   /** The program that the gateway was started for, if there is one. */
   program?: HostName
-  /** The working directory of agents that don't say where they work. Default: that of the process. */
+  /** The working directory of agents that don't say where they work. By default it is not known, and paths are those of the process. */
   cwd?: string
   /** The folder in which to remember how each conversation went out last; default: only in memory. */
   formsPath?: string

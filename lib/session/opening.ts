@@ -24,6 +24,7 @@ export function checkedOptions(options: OpenOptions): OpenOptions & NativeOption
 const OPEN: Names<OpenOptions> = {
   sessionId: true,
   cwd: true,
+  guessesCwd: true,
   store: true,
   home: true,
   systemPrompt: true,

@@ -9,7 +9,7 @@ export interface Charge {
   at: number
   /** The recorded session's ID. */
   session: string
-  /** The folder that the agent worked in. */
+  /** The folder that the agent worked in; empty if it is not known. */
   folder: string
   /** `provider/model`. */
   model: string

@@ -67,6 +67,9 @@ pub struct OpenOptions {
     pub is_new: Option<bool>,
     /// The agent's working directory, absolute, as the agent sees it.
     pub cwd: String,
+    /// True if `cwd` is a guess of the caller: relative paths are resolved against it, but it isn't recorded as the folder that the
+    /// session works in, by which `sessions` and `prune` choose. Default false.
+    pub guesses_cwd: Option<bool>,
     /// The store of the objects. Default: SQLite at `defaultStorePath()` (main entry), memory (native class).
     pub store: Option<StoreOptions>,
     /// The agent's home directory, for paths that begin with `~`.

@@ -76,10 +76,9 @@ impl Inner {
 
     /// Records the folder of a session that continues in another one, or that an earlier version of this library has begun.
     async fn note_folder(&self, state: &mut State) -> Result<()> {
-        let folder = self.client.paths.working_folder();
-        if state.session.folder.as_deref() == Some(&*folder) {
+        let Some(folder) = self.known_folder().filter(|folder| state.session.folder.as_ref() != Some(folder)) else {
             return Ok(());
-        }
+        };
         commit(&self.client, &mut state.session, Fsync::WithSettle, |_, work| {
             work.session.put(&[FOLDER], json!(folder));
             Ok(())
@@ -89,16 +88,21 @@ impl Inner {
         Ok(())
     }
 
+    /// The folder that the session works in, unless the host only guesses it.
+    fn known_folder(&self) -> Option<String> {
+        (!self.client.options.guesses_cwd).then(|| self.client.paths.working_folder())
+    }
+
     async fn start(&self, state: &mut State) -> Result<()> {
         let session = self.client.session_id();
-        let folder = self.client.paths.working_folder();
+        let folder = self.known_folder();
         let documents = [
             begun(session)?,
             Document::system_prompt(
                 session,
                 self.client.options.system_prompt.as_deref().unwrap_or_default(),
             ),
-            session::begun(session, &folder)?,
+            session::begun(session, folder.as_deref())?,
         ];
         let transaction = Transaction {
             writes: documents.into_iter().map(Write::put).collect(),
@@ -107,7 +111,7 @@ impl Inner {
         match self.client.write(transaction, Fsync::Now).await {
             Ok(receipt) => {
                 state.session.started(receipt.tx_id);
-                state.session.folder = Some(folder);
+                state.session.folder = folder;
                 self.client.note_newest(receipt.tx_id);
                 Ok(())
             }

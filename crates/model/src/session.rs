@@ -22,17 +22,18 @@ const PINNED: &str = "pinned_set";
 /// The field of a session document with the folder that the session works in.
 pub const FOLDER: &str = "folder";
 
-/// Returns the document of a session that begins in this folder.
+/// Returns the document of a session that begins in this folder; `None` if it is not known.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` if the document can't be made.
-pub fn begun(session: &SessionId, folder: &str) -> Result<Document, ModelError> {
+pub fn begun(session: &SessionId, folder: Option<&str>) -> Result<Document, ModelError> {
     let (id, object_type, source, mut payload) = Sets::default().document(session).into_parts();
-    payload.insert(FOLDER.into(), json!(folder));
+    payload.extend(folder.map(|folder| (FOLDER.into(), json!(folder))));
     Document::new(id, object_type, source, payload)
 }
 
-/// The folder that a session works in, as its document has it; `None` where an earlier version of this library began it.
+/// The folder that a session works in, as its document has it; `None` if it was never known, or an earlier version of this
+/// library began it.
 pub fn folder_of(session: &Document) -> Option<&str> {
     session.text(FOLDER)
 }

@@ -34,6 +34,8 @@ pub struct Options {
     pub is_new: bool,
     /// The agent's working directory, absolute, as the agent sees it.
     pub cwd: String,
+    /// True if `cwd` is a guess: then it isn't recorded as the folder that the session works in.
+    pub guesses_cwd: bool,
     /// The agent's home directory, for paths that begin with `~`.
     pub home: Option<String>,
     /// The store that holds the objects.
@@ -82,6 +84,7 @@ impl Options {
             session_id,
             is_new: false,
             cwd: cwd.into(),
+            guesses_cwd: false,
             home: None,
             store,
             system_prompt: None,

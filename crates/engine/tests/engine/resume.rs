@@ -206,6 +206,12 @@ async fn the_folder_of_a_session_is_recorded_where_it_begins_and_where_it_goes_o
     bench.store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
     bench.open("early").await.close().await.unwrap();
     assert_eq!(recorded(&bench, "early").await, (Some(root.clone()), 2));
+    // A guess is not recorded, and does not replace what is.
+    for (session, known) in [("guessed", None), ("s", Some(format!("{root}/real")))] {
+        let guessing = Options { guesses_cwd: true, ..bench.options(session) };
+        Engine::open(guessing).await.unwrap().close().await.unwrap();
+        assert_eq!(recorded(&bench, session).await.0, known);
+    }
     // An export has it.
     let id = SessionId::new("s").unwrap();
     let mut file = Vec::new();

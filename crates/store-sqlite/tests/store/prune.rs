@@ -175,7 +175,7 @@ async fn the_recorded_folder_counts_and_the_files_only_without_one() {
     ] {
         let session = SessionId::new(name).unwrap();
         let document = match folder {
-            Some(folder) => context_model::session::begun(&session, folder).unwrap(),
+            Some(folder) => context_model::session::begun(&session, Some(folder)).unwrap(),
             None => context_model::session::Sets::default().document(&session),
         };
         let own = file(read, "text");
