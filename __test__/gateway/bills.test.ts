@@ -92,7 +92,8 @@ test('an agent that names no folder is not counted to the folder of the gateway'
   const { gateway } = await gatewayTo(server.url, { store: { kind: 'sqlite', path: store }, billsPath })
   const told = new AnthropicLoop(gateway, 'told')
   told.messages.push({ role: 'user', content: `Working directory: ${path}` })
-  for (const loop of [told, new AnthropicLoop(gateway, 'untold')]) for (let n = 0; n < 3; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
+  for (const loop of [told, new AnthropicLoop(gateway, 'untold')])
+    for (let n = 0; n < 3; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
   await gateway.close()
   expect(new Set(billedIn(billsPath).map(({ folder }) => folder))).toEqual(new Set([path, '']))
   const env = { PI_CODING_AGENT_DIR: join(path, 'no-pi'), XDG_DATA_HOME: path }

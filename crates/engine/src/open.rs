@@ -76,7 +76,8 @@ impl Inner {
 
     /// Records the folder of a session that continues in another one, or that an earlier version of this library has begun.
     async fn note_folder(&self, state: &mut State) -> Result<()> {
-        let Some(folder) = self.known_folder().filter(|folder| state.session.folder.as_ref() != Some(folder)) else {
+        let Some(folder) = self.known_folder().filter(|folder| state.session.folder.as_ref() != Some(folder))
+        else {
             return Ok(());
         };
         commit(&self.client, &mut state.session, Fsync::WithSettle, |_, work| {
