@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, st
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
-import { formsFolder, FORMS_FOLDER } from '../../lib/gateway/form-files.ts'
+import { formFile, formsFolder, FORMS_FOLDER } from '../../lib/gateway/form-files.ts'
 import type { Remembered } from '../../lib/gateway/form-files.ts'
 import { withRest } from '../../lib/gateway/beginning.ts'
 import { Forms } from '../../lib/gateway/forms.ts'
@@ -243,6 +243,20 @@ test('where a host gives no IDs, the latest conversations are remembered', () =>
   for (let n = 0; n < 30; n += 1) forms.note('key', { id: `agent:${n}`, cwd: '/tmp' }, form([n], n))
   expect(new Set(forms.of('key').map(({ id }) => id))).toEqual(new Set(Array.from({ length: 20 }, (_, n) => `agent:${n + 10}`)))
   expect(new Forms(path).of('key').length).toBe(20)
+})
+
+test('the files of a gateway that runs for weeks stay few, and those of conversations that continue stay', () => {
+  const path = place()
+  const forms = new Forms(path)
+  for (let n = 0; n < 400; n += 1) {
+    forms.note('no name', { id: `agent:${n}`, cwd: '/tmp' }, form([n % 200], n))
+    forms.note(`name ${n}`, { id: `session ${n}`, cwd: '/tmp' }, form([n % 200], n))
+    forms.note('lasting', { id: 'lasting', cwd: '/tmp' }, form([n % 200], n))
+  }
+  expect(readdirSync(path).length).toBeLessThanOrEqual(600)
+  expect(readdirSync(path).filter((name) => name.startsWith(formFile('no name', '').slice(0, 24))).length).toBeLessThanOrEqual(180)
+  expect(shown(new Forms(path).of('lasting'))).toMatchObject([{ atMs: 399, items: [199] }])
+  expect(new Forms(path).of('name 399').map(({ id }) => id)).toEqual(['session 399'])
 })
 
 describe('two gateways that take turns in one conversation', () => {

@@ -264,10 +264,7 @@ export class Conversations {
     return live ?? this.#earlierOf({ id, cwd, before: continues ? before : undefined }, api)
   }
 
-  /**
-   * A conversation that this process does not know: one of an earlier process, or a new one. The messages that it shares
-   * with another one are sent as they were there.
-   */
+  /** A conversation that is new to this process. The messages that it shares with another one are sent as they were there. */
   #begin(key: string, sender: Sender, asked: AskedRequest, { known, near, left, goesOn }: Begin): Conversation {
     const { request, isNamed } = asked
     const { api } = request
@@ -281,7 +278,7 @@ export class Conversations {
     const named = stored?.before === undefined ? undefined : this.#earlierOf({ id: stored.before, cwd }, api)
     const earlier = stored === undefined ? (beginning?.of ?? latest) : parent === undefined ? named : undefined
     const continues = beginning?.of !== undefined || (earlier !== undefined && isNamed)
-    const id = stored?.id ?? this.#newId(key, sender.session ?? sessionOf(sender.host, randomUUID()))
+    const id = stored?.id ?? this.#newId(key, known, sender.session ?? sessionOf(sender.host, randomUUID()))
     this.#leaveEarlier(id)
     // One that its host does not name has just got its name here.
     const isNew = stored === undefined && !isNamed
@@ -313,8 +310,8 @@ export class Conversations {
   }
 
   /** An ID that no conversation of a key has: the name of its session, with a number for later ones. */
-  #newId(key: string, base: string): string {
-    const taken = new Set([...(this.#groups.get(key) ?? []), ...this.#formsOf(key)].map(({ id }) => id))
+  #newId(key: string, known: readonly Near[], base: string): string {
+    const taken = new Set([...(this.#groups.get(key) ?? []), ...known.map(({ stored }) => stored)].map(({ id }) => id))
     let id = base
     for (let number = 2; taken.has(id); number += 1) id = `${base}~${number}`
     return id

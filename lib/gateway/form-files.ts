@@ -17,6 +17,9 @@ export const FORMS_FOLDER = 'gateway-forms'
 /** The number of remembered conversations. The longest unused ones are forgotten. */
 const MOST = 500
 
+/** The number of those of one key. All conversations have the same one where a host names none. */
+const MOST_OF_KEY = 80
+
 /** Larger files are not ours, in bytes. */
 const LARGEST = 64 * 1024 * 1024
 
@@ -263,7 +266,13 @@ export function tidyForms(folder: string): void {
     else if (isOpen(statOf(path))) unlessRefused(() => chmodSync(path, 0o600))
   }
   const files = formFiles(folder)
-  for (const { name } of files.slice(0, Math.max(0, files.length - MOST))) unlessRefused(() => rmSync(join(folder, name), { force: true }))
+  const newer = new Map<string, number>()
+  for (const [place, { name }] of files.toReversed().entries()) {
+    const key = name.slice(0, name.indexOf('-'))
+    const count = newer.get(key) ?? 0
+    newer.set(key, count + 1)
+    if (place >= MOST || count >= MOST_OF_KEY) unlessRefused(() => rmSync(join(folder, name), { force: true }))
+  }
 }
 
 /** The files of another user stay: `doctor` names it, and an own form that can't be noted is told. */

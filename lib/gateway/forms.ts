@@ -47,6 +47,9 @@ const MOST = 500
 /** The number of conversations of one name: where a host gives no IDs, all its conversations have the same name. */
 const MOST_OF_ONE = 20
 
+/** The folder is tidied up whenever this process has made this many files. */
+const MOST_NEW = 100
+
 /** A file is written anew once it has this many times the items of its form. */
 const MOST_DEAD = 4
 
@@ -57,6 +60,7 @@ export class Forms {
   readonly #files = new Map<string, Known>()
   /** Forms that are in no file, by name. */
   readonly #memory = new Map<string, readonly Remembered[]>()
+  #made = 0
 
   /** Tidies the folder up. */
   constructor(folder?: string) {
@@ -173,6 +177,8 @@ export class Forms {
     writePrivateFile(path, [headOf(key, named), ...lines.map((line) => JSON.stringify(line)), ''].join('\n'))
     const count = before.reduce((sum, { items }) => sum + items.length, form.items.length)
     this.#know(name, { state: stateOf(statSync(path)), remembered, own: { form, count } })
+    if (state === undefined) this.#made += 1
+    if (state === undefined && this.#made % MOST_NEW === 0) tidyForms(this.#folder)
     return true
   }
 

@@ -122,7 +122,10 @@ const NOTHING: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
 
 /** The sums of all sessions that have gone through a gateway. */
 export class BillLedger {
+  /** The latest used last. */
   readonly #sessions = new Map<string, State>()
+  /** The sessions whose last messages are remembered, the latest used last. */
+  readonly #fresh = new Set<State>()
   readonly #listeners = new Set<(session: string) => void>()
   /** Rolls in the first request of a session. */
   readonly #early = new Map<string, RollReceipt[]>()
@@ -138,7 +141,7 @@ export class BillLedger {
 
   /** All sums, the latest used last. */
   get sessions(): readonly SessionSums[] {
-    return [...this.#sessions.values()].toSorted((one, other) => one.lastAt - other.lastAt)
+    return [...this.#sessions.values()]
   }
 
   /** Calls a listener after each request. Returns a function that stops it. */
@@ -216,22 +219,26 @@ export class BillLedger {
     if (state.calls.length > MOST_CALLS) state.calls.shift()
     // A request that failed comes again, in the same form.
     if (!isAside && usage !== undefined && !isDoubtful) state.rolling = undefined
-    this.#rest()
     for (const listener of this.#listeners) listener(session)
     return usage === undefined || bill === undefined ? undefined : { billed: usage, ...bill, ...(broken !== undefined && { broken }) }
   }
 
-  /** The accounts of the other conversations of a session's host. */
+  /** The accounts of the other conversations of a session's host, as far as anything can be compared with them. */
   #others({ session, host }: State): PlainAccount[] {
-    return [...this.#sessions.values()].filter((one) => one.host === host && one.session !== session).map(({ account }) => account)
+    return [...this.#fresh].filter((one) => one.host === host && one.session !== session).map(({ account }) => account)
   }
 
-  /** Lets go of the messages of sessions that have not been used for long. Their next call is compared with nothing. */
-  #rest(): void {
-    for (const state of this.sessions.slice(0, -MOST_FRESH) as State[]) {
-      state.account.rest()
-      state.cache.rest()
-    }
+  /** Notes that a session is used, and lets go of the messages of the one that is unused for longest. Its next call is compared with nothing. */
+  #use(state: State): void {
+    this.#sessions.delete(state.session)
+    this.#sessions.set(state.session, state)
+    this.#fresh.delete(state)
+    this.#fresh.add(state)
+    const [oldest] = this.#fresh
+    if (this.#fresh.size <= MOST_FRESH || oldest === undefined) return
+    this.#fresh.delete(oldest)
+    oldest.account.rest()
+    oldest.cache.rest()
   }
 
   #state(session: string, { sender, request, isHeldOut }: LedgerEntry): State {
@@ -256,8 +263,8 @@ export class BillLedger {
       state = { session, host: sender.host, model: request.model, isHeldOut, prompt: firstPrompt(request), folder: '', ...sums, ...last }
       take(state, this.#early.get(session) ?? [])
       this.#early.delete(session)
-      this.#sessions.set(session, state)
     }
+    this.#use(state)
     state.model = request.model
     return state
   }
