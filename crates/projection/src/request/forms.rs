@@ -61,7 +61,11 @@ impl Segments {
         }
         self.judge_all(shape.before.iter().map(|(place, _)| *place), objects);
         for call_digest in &shape.call_digests {
-            call_digest.last().into_iter().for_each(|last| self.aim_step(last + 1, objects));
+            // The first one could not be aimed while it had lines, and it may have been about to become one itself.
+            let after = call_digest.last().map(|last| last + 1);
+            for number in call_digest.first().copied().into_iter().chain(after) {
+                self.aim_step(number, objects);
+            }
         }
     }
 

@@ -194,16 +194,28 @@ fn user(talk: &mut Talk) {
 }
 
 /// Everything leaves soon, and whatever that costs.
-fn hasty() -> Stays {
-    Stays { weight: Some(0.3), debt_cap: Some(f64::INFINITY), ..Stays::default() }
+fn hasty(weight: f64) -> Stays {
+    Stays { weight: Some(weight), debt_cap: Some(f64::INFINITY), ..Stays::default() }
 }
 
 /// A later process shows what this one shows, and takes away the same next.
 #[rstest]
-#[case::not_bound(Binding::None, hasty())]
-#[case::dropped(Binding::Drops, hasty())]
-#[case::refused(Binding::Refuses, hasty())]
-fn later_process_continues_where_this_one_was(#[case] binding: Binding, #[case] stays: Stays) {
+fn later_process_continues_where_this_one_was(
+    #[values(Binding::None, Binding::Drops, Binding::Refuses)] binding: Binding,
+) {
+    let mut left = [0; 7];
+    let mut undone = 0;
+    for weight in [0.06, 0.2, 0.3, 0.5] {
+        let (kinds, count) = lasting_talk(binding, hasty(weight));
+        left.iter_mut().zip(kinds).for_each(|(sum, count)| *sum += count);
+        undone += count;
+    }
+    assert!(undone > 0 || binding != Binding::None);
+    assert!(left.iter().all(|count| *count > 0), "something of each kind left: {left:?}");
+}
+
+/// Checks a long talk again and again. Returns how much of each kind has left, and the number of undone rolls.
+fn lasting_talk(binding: Binding, stays: Stays) -> ([usize; 7], usize) {
     let mut talk = Talk::new(binding, stays);
     let mut undone = 0;
     for number in 0..120 {
@@ -247,7 +259,6 @@ fn later_process_continues_where_this_one_was(#[case] binding: Binding, #[case] 
         }
         round(&mut talk, number);
     }
-    assert!(undone > 0 || binding != Binding::None);
     let entries = talk.request.rolled.entries();
     let count = |of: fn(&RollEntry) -> usize| entries.iter().map(of).sum::<usize>();
     let all = [
@@ -259,8 +270,8 @@ fn later_process_continues_where_this_one_was(#[case] binding: Binding, #[case] 
         count(|entry| entry.lines.len()),
         count(|entry| entry.changed.len()),
     ];
-    assert!(all.iter().all(|count| *count > 0), "something of each kind left: {all:?}");
     assert!(entries.iter().all(|entry| entry.bound == binding.is_strict()));
+    (all, undone)
 }
 
 /// The newest message of a user can't leave, so it pays nothing before the next one comes, in any process.
