@@ -174,6 +174,10 @@ impl Inner {
         let carries = restored.map(|restored| restored.carried);
         let is_named = output.len() < text.len();
         state.place(one, object, kind, Parts { is_named, shown, carries, excerpt });
+        let State { request, session, .. } = state;
+        if !is_new {
+            request.repeat_arguments(object, session);
+        }
     }
 
     /// Returns the excerpt of a recorded output that is shown as this text. If the text differs from the output, it is the

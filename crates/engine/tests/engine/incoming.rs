@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use context_engine::{Engine, Options};
+use context_engine::{Call, CollapsedCall, Engine, Options};
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Status;
 use context_store::Store;
@@ -80,9 +80,9 @@ async fn results_under_one_id_have_their_own_arguments() {
     assert_eq!(made, [("made one".to_owned(), json!("one")), ("made two".to_owned(), json!("two"))]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn image_result_does_not_keep_arguments_whole() {
-    let (_bench, mut chat) = Chat::on(Backend::Memory).await;
+/// Two calls of one answer with long arguments, a picture in each result, and the request that collapses them.
+async fn collapsed_beside_pictures() -> (Bench, Chat, Vec<CollapsedCall>) {
+    let (bench, mut chat) = Chat::on(Backend::Memory).await;
     chat.asks("draw").await;
     let call = |id: &str| json!({ "type": "toolCall", "id": id, "name": "draw", "arguments": { "what": lines("svg", 200) } });
     chat.say(json!({ "role": "assistant", "content": [call("a"), call("b")], "timestamp": chat.now_ms }));
@@ -96,7 +96,40 @@ async fn image_result_does_not_keep_arguments_whole() {
         assert_eq!(chat.advance().await.edits, []);
     }
     chat.done();
-    assert_eq!(arguments_of(&chat.advance_after_a_pause().await).len(), 2);
+    let collapsed = arguments_of(&chat.advance_after_a_pause().await);
+    (bench, chat, collapsed)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn image_result_does_not_keep_arguments_whole() {
+    assert_eq!(collapsed_beside_pictures().await.2.len(), 2);
+}
+
+/// Whatever the results of its calls are by then, and whether the same process reads the messages again or another one does.
+#[rstest]
+#[case::pictures(&[])]
+#[case::picture_and_an_output_that_the_host_has_cleared(&["b"])]
+#[case::outputs_that_the_host_has_cleared(&["a", "b"])]
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_that_had_collapsed_stay_so_beside_what_never_leaves(
+    #[case] cleared: &[&str],
+    #[values(false, true)] restarts: bool,
+) {
+    let (bench, mut chat, before) = collapsed_beside_pictures().await;
+    for one in &mut chat.messages {
+        if cleared.iter().any(|id| one.message["toolCallId"] == *id) {
+            one.message["content"] = json!("[Old tool result content cleared]");
+        }
+    }
+    if restarts {
+        chat.restart(&bench).await;
+    } else {
+        chat.reads_again().await;
+    }
+    // The request may be as it was, and nothing else may leave it.
+    let repeats = Call { rolls: false, repeats: true, ..chat.call() };
+    let plan = chat.engine.advance(Vec::new(), &repeats).await.unwrap();
+    assert_eq!(arguments_of(&plan), before);
 }
 
 /// However often a call ID was used, recording one more asks the store as often as the first time.

@@ -75,6 +75,7 @@ impl Talk {
                 let place = request.segments.push_result(&key, (**output).clone(), objects);
                 if !is_new {
                     request.repeat_rolls(&id, place, "as it came", objects);
+                    request.repeat_arguments(&id, objects);
                 }
             }
         }

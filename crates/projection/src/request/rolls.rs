@@ -186,7 +186,7 @@ impl Rolled {
 
 impl Request {
     /// While the visible request is rebuilt: a call's result has just come at this place with this text. Rolls again
-    /// what was rolled of that call.
+    /// what was rolled of it.
     pub fn repeat_rolls(&mut self, object: &ObjectId, place: usize, text: &str, objects: &dyn Objects) {
         self.segments.set_changed(place, self.rolled.had_changed(object));
         let earlier = self.segments.results_of(object).iter().filter(|one| **one < place).count();
@@ -195,7 +195,11 @@ impl Request {
         {
             self.pending.insert(place);
         }
-        // Arguments were rolled together, so the last of their results brings them all.
+    }
+
+    /// The same for the call's arguments, also if its result never leaves. They were rolled together with those of the other calls
+    /// of their answer, so the last result brings them all.
+    pub fn repeat_arguments(&mut self, object: &ObjectId, objects: &dyn Objects) {
         for (earlier, place) in self.segments.arguments_of(object).into_iter().enumerate() {
             if self.segments.repeat(place, self.rolled.arguments_of(object, earlier), objects) {
                 self.pending.insert(place);
@@ -346,21 +350,6 @@ impl Segments {
     /// True if a result has lines that leave with the next roll of its lines.
     fn has_passing_lines(&self, place: usize) -> bool {
         self.output_at(place).is_some_and(|output| output.lines.iter().any(|line| !line.stays))
-    }
-
-    /// The places of an object's results, in their order.
-    pub(super) fn results_of(&self, object: &ObjectId) -> Vec<usize> {
-        let places = self.places.get(object).into_iter().flatten().copied();
-        places.filter(|place| self.output_at(*place).is_some()).collect()
-    }
-
-    /// The places of the arguments of an object's calls, in their order.
-    fn arguments_of(&self, object: &ObjectId) -> Vec<usize> {
-        let places = self.places.get(object).into_iter().flatten().copied();
-        let mut found: Vec<usize> =
-            places.filter(|place| matches!(self.segments[*place].kind, SegmentKind::Arguments(_))).collect();
-        found.dedup();
-        found
     }
 
     /// Keeps what a roll had replaced for `turns` user turns.

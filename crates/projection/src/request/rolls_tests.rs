@@ -124,6 +124,7 @@ fn rolled_result_is_replaced_again_unless_the_host_kept_its_reference() {
         assert_eq!(request.segments.text_at(0).unwrap(), texts[1]);
         for (name, place) in [("e", 4), ("w", 6), ("l", 1)] {
             request.repeat_rolls(&ObjectId::new(name), place, "as it came", &objects);
+            request.repeat_arguments(&ObjectId::new(name), &objects);
         }
         let forms = request.segments.segments.iter().map(|segment| segment.form).collect::<Vec<_>>();
         let [full, without, short] = [Form::Full, Form::WithoutOldText, Form::Reference];

@@ -92,6 +92,21 @@ impl Segments {
         self.results_of(object).len()
     }
 
+    /// The places of an object's results, in their order.
+    pub(super) fn results_of(&self, object: &ObjectId) -> Vec<usize> {
+        let places = self.places.get(object).into_iter().flatten().copied();
+        places.filter(|place| self.output_at(*place).is_some()).collect()
+    }
+
+    /// The places of the arguments of an object's calls, in their order.
+    pub(super) fn arguments_of(&self, object: &ObjectId) -> Vec<usize> {
+        let places = self.places.get(object).into_iter().flatten().copied();
+        let mut found: Vec<usize> =
+            places.filter(|place| matches!(self.segments[*place].kind, SegmentKind::Arguments(_))).collect();
+        found.dedup();
+        found
+    }
+
     fn visible_reads(&self, file: &ObjectId) -> impl Iterator<Item = (usize, &ShownLines)> {
         self.reads_of(file).filter(|(place, _)| self.segments[*place].form == Form::Full)
     }
