@@ -9,7 +9,7 @@ import type { Random } from '../../rig/random.ts'
 /** An event. `at` is a place in the conversation as a share of its length, so that an event fits whatever came before. */
 export type Event =
   | { do: 'prompt'; size: number }
-  | { do: 'calls'; ids: string[]; size: number; args: 'short' | 'long' | 'odd'; says: number; reasons: boolean }
+  | { do: 'calls'; ids: string[]; size: number; args: 'short' | 'long' | 'odd'; says: number; reasons: boolean; images?: true }
   | { do: 'answer'; size: number }
   | { do: 'insert'; at: number; what: 'prompt' | 'calls'; size: number }
   | { do: 'change'; at: number; what: 'prompt' | 'answer' | 'output' | 'argument'; size: number }
@@ -115,7 +115,7 @@ export class Host {
     return true
   }
 
-  #calls({ ids, size, args, says, reasons }: Omit<Event & { do: 'calls' }, 'do'>): Step {
+  #calls({ ids, size, args, says, reasons, images }: Omit<Event & { do: 'calls' }, 'do'>): Step {
     return {
       ...(reasons ? { reasoning: `thought ${this.#tokens}` } : {}),
       ...(says === 0 ? {} : { text: this.#text('says', says) }),
@@ -123,7 +123,9 @@ export class Host {
         const command = `run ${this.#token()}`
         const odd: object = JSON.parse(`{${JSON.stringify(ODD[this.#tokens % ODD.length])}:${JSON.stringify(this.#token())}}`)
         const own = args === 'short' ? { command } : args === 'odd' ? { command, ...odd } : { path: `/w/${this.#token()}`, content: this.#text('argument', 40) }
-        return { id, name: args === 'long' ? 'write' : 'bash', args: args === 'odd' ? { ...own, ...having(odd) } : own, output: this.#text('output', size) }
+        const called = args === 'odd' ? { ...own, ...having(odd) } : own
+        const call = { id, name: args === 'long' ? 'write' : 'bash', args: called, output: this.#text('output', size) }
+        return images === true ? { ...call, image: true } : call
       }),
     }
   }
@@ -162,7 +164,8 @@ function one({ next, below, pick }: Random): Event {
   const at = next()
   if (dice < 0.4) {
     const ids = Array.from({ length: 1 + below(3) }, () => (next() < 0.3 ? pick(IDS) : `c${below(1e9)}`))
-    return { do: 'calls', ids: [...new Set(ids)], size: size(), args: pick(['short', 'short', 'long', 'odd']), says: pick([0, 0, 1, 8]), reasons: next() < 0.2 }
+    const [lines, args, says, reasons] = [size(), pick(['short', 'short', 'long', 'odd'] as const), pick([0, 0, 1, 8]), next() < 0.2]
+    return { do: 'calls', ids: [...new Set(ids)], size: lines, args, says, reasons, ...(at < 0.15 ? { images: true } : {}) }
   }
   if (dice < 0.55) return { do: 'prompt', size: size() }
   if (dice < 0.62) return { do: 'answer', size: size() }
