@@ -70,15 +70,27 @@ export function numberOf(value: unknown): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : 0
 }
 
-/** Parses arguments that a provider sends as JSON text. Anything but a JSON object has no arguments that could collapse. */
+/**
+ * Parses arguments that a provider sends as JSON text. Anything but a JSON object has no arguments that could collapse, and neither have
+ * those with a number that JavaScript does not have: read and written again, it would be another one.
+ */
 export function argumentsOf(text: unknown): object {
   if (isFields(text)) return text
   try {
-    const parsed: unknown = JSON.parse(textOf(text))
+    const json = textOf(text)
+    const parsed: unknown = MAY_BE_TOO_LARGE.test(json) ? JSON.parse(json, finite) : JSON.parse(json)
     return isFields(parsed) ? parsed : {}
   } catch {
     return {}
   }
+}
+
+/** A number of more than 10^99, or a text that looks like one. */
+const MAY_BE_TOO_LARGE = /\d{100}|[eE]\+?\d{3}/
+
+function finite(_: string, value: unknown): unknown {
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new RangeError('a number is too large')
+  return value
 }
 
 /** The text of a tool result, as the engine reads it. */
