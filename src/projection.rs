@@ -229,9 +229,9 @@ fn circumstances(call: js::ModelCall) -> Outcome<Call> {
         lookback_blocks: call.lookback_blocks,
         lookback_endings: call.lookback_endings,
         context_window: amount(call.context_window, "call.contextWindow")?,
-        cache_ttl_ms: amount(call.cache_ttl_ms, "call.cacheTtlMs")? as i64,
+        cache_ttl_ms: milliseconds(call.cache_ttl_ms, "call.cacheTtlMs")?,
         cache_kept: call.cache_kept.map(probability).transpose()?,
-        now_ms: amount(call.now_ms, "call.nowMs")? as i64,
+        now_ms: milliseconds(call.now_ms, "call.nowMs")?,
         system_tokens: amount(call.system_tokens, "call.systemTokens")?,
         only_at_user_turn: call.only_at_user_turn,
         at_user_turn: call.at_user_turn,
@@ -240,7 +240,7 @@ fn circumstances(call: js::ModelCall) -> Outcome<Call> {
         place: call.place,
         closed: call.closed.unwrap_or(false),
         shortens: call.shortens.unwrap_or(false),
-        sent_ms: call.sent_ms.map(|ms| amount(ms, "call.sentMs")).transpose()?.map(|ms| ms as i64),
+        sent_ms: call.sent_ms.map(|ms| milliseconds(ms, "call.sentMs")).transpose()?,
         sent_messages: call.sent_messages.map(|count| count as usize),
     })
 }
@@ -267,6 +267,12 @@ fn amount(number: f64, what: &str) -> Outcome<u64> {
     } else {
         Err(Coded::invalid(format!("{what} is a number of 0 or more, not {number}")))
     }
+}
+
+/// As an amount. Converting saturates: a lifetime without an end is a very long one.
+fn milliseconds(number: f64, what: &str) -> Outcome<i64> {
+    amount(number, what)?;
+    Ok(number as i64)
 }
 
 fn plan(plan: context_engine::Plan) -> Outcome<js::Plan> {

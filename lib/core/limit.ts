@@ -3,14 +3,20 @@
 /** The longest wait of a model call for the file trackers, in milliseconds. */
 export const LOOK_MS = 100
 
+/** The longest time of a timer, in milliseconds: almost 25 days. Longer ones end at once. */
+const LONGEST_MS = 2 ** 31 - 1
+
 /** Resolves like `work`; rejects after `limitMs` milliseconds, when `late` is called first. */
 export async function within<T>(limitMs: number, work: Promise<T>, late: () => void = () => {}): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const end = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      late()
-      reject(new Error(`it took longer than ${limitMs / 1000} s`))
-    }, limitMs)
+    timer = setTimeout(
+      () => {
+        late()
+        reject(new Error(`it took longer than ${limitMs / 1000} s`))
+      },
+      Math.min(limitMs, LONGEST_MS),
+    )
     timer.unref()
   })
   try {

@@ -1,6 +1,7 @@
 /** The options of a projection. */
 import type { ContextManager, ModelPrices, RollReceipt } from '../../index.js'
-import { invalid, shown } from '../core/index.ts'
+import { invalid, known, shown } from '../core/index.ts'
+import type { Names } from '../core/index.ts'
 import type { Shape } from './shape.ts'
 import type { ShapeName } from './shapes.ts'
 
@@ -8,7 +9,7 @@ import type { ShapeName } from './shapes.ts'
 export interface ProjectedModel extends ModelPrices {
   /** The context window in tokens; 0 when unknown. */
   contextWindow: number
-  /** The lifetime of a prompt prefix at the provider, in milliseconds. Default 300,000. */
+  /** The lifetime of a prompt prefix at the provider, in milliseconds; `Infinity` for one that never expires. Default 300,000. */
   cacheTtlMs?: number
   /** The model's name, as `provider/model` if the messages name both. After a change, the cache is cold. */
   name?: string
@@ -51,7 +52,7 @@ export interface ProjectionOptions {
    * false.
    */
   shortens?: boolean
-  /** The time limit of a call in milliseconds; after it, `lastForm` goes out. Default 30,000. */
+  /** The time limit of a call in milliseconds; after it, `lastForm` goes out. `Infinity`: none. Default 30,000. */
   limitMs?: number
   /** The messages that go out if a call fails or takes too long. Default: `lastForm`. */
   fallback?: (messages: readonly object[]) => object[]
@@ -98,4 +99,66 @@ export function checkedSession(manager: ContextManager): ContextManager {
   throw invalid(
     `a projection needs a session that ContextManager.open of pi-context-manager has opened, not ${shown(manager)}; the class of pi-context-manager/storage is another one`,
   )
+}
+
+const MODEL: Names<ProjectedModel> = {
+  input: true,
+  cacheRead: true,
+  cacheWrite: true,
+  caches: true,
+  contextWindow: true,
+  cacheTtlMs: true,
+  name: true,
+  lookbackBlocks: true,
+  lookbackEndings: true,
+  binding: true,
+  textIsReasoning: true,
+  tiers: true,
+}
+
+const OPTIONS: Names<ProjectionOptions> = {
+  layout: true,
+  model: true,
+  systemTokens: true,
+  shape: true,
+  canRecall: true,
+  shortens: true,
+  limitMs: true,
+  fallback: true,
+  sentMs: true,
+  sentMessages: true,
+  keepsNotices: true,
+  cacheKept: true,
+  looked: true,
+  onWarning: true,
+  onRoll: true,
+  now: true,
+}
+
+/** The options of a projection, if they are right. Throws `INVALID_ARGUMENT`. */
+export function checkedOptions(options: ProjectionOptions): ProjectionOptions {
+  known('the options object of a projection', options, OPTIONS)
+  const { model, canRecall, limitMs, systemTokens, sentMs, sentMessages } = options
+  if (model !== undefined && typeof model !== 'function') checkModel(model)
+  if (!['undefined', 'boolean', 'function'].includes(typeof canRecall)) throw invalid(`canRecall is true, false or a function, not ${shown(canRecall)}`)
+  if (limitMs !== undefined && !(isAmount(limitMs) && limitMs > 0)) throw invalid(`limitMs is a number above 0, not ${shown(limitMs)}`)
+  for (const [name, value] of Object.entries({ systemTokens, sentMs, sentMessages })) {
+    if (value !== undefined && !isAmount(value)) throw invalid(`${name} is a number of 0 or more, not ${shown(value)}`)
+  }
+  return options
+}
+
+/** Checks a model's description. Throws `INVALID_ARGUMENT`. */
+export function checkModel(model: ProjectedModel): void {
+  known('model', model, MODEL)
+  for (const name of ['contextWindow', 'input', 'cacheRead', 'cacheWrite', 'cacheTtlMs'] as const) {
+    const value: unknown = model[name]
+    if (!isAmount(value) && !(name === 'cacheTtlMs' && value === undefined)) {
+      throw invalid(`model.${name} is a number of 0 or more, not ${shown(value)}`)
+    }
+  }
+}
+
+function isAmount(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0
 }

@@ -13,7 +13,7 @@ import { callsOf, Results } from './results.ts'
 import { sizeIn, sizeInRecord } from './ends.ts'
 import type { SizeOf } from './ends.ts'
 import { isReplaced, standsFor, withdraw } from './objects.ts'
-import { checkedSession } from './options.ts'
+import { checkedOptions, checkedSession } from './options.ts'
 import type { ProjectedModel, ProjectionOptions } from './options.ts'
 import type { Pass } from './pass.ts'
 import { inPieces } from './pieces.ts'
@@ -73,7 +73,7 @@ export class Projection {
 
   constructor(manager: ContextManager, options: ProjectionOptions = {}) {
     this.#manager = checkedSession(manager)
-    this.#options = options
+    this.#options = checkedOptions(options)
     this.#warnings = new Warnings(options.onWarning, 'CONTEXT_PROJECTION')
     this.#shape = typeof options.shape === 'string' ? shapeNamed(options.shape) : options.shape
     this.#boundary = new CallBoundary(manager)

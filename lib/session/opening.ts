@@ -1,8 +1,9 @@
 /** The options of a session that is opened. */
 import { homedir } from 'node:os'
 import type { MountMapping, OpenOptions as NativeOptions, StayOptions, WindowOptions } from '../../index.js'
-import { checkStore, invalid, known, list, placed, shown } from '../core/index.ts'
+import { checkStore, invalid, known, list, placed } from '../core/index.ts'
 import type { Names } from '../core/index.ts'
+import { checkModel } from '../projection/index.ts'
 import type { ProjectedModel, ShapeName } from '../projection/index.ts'
 
 /** The options of opening a session, and of projecting its messages. */
@@ -24,7 +25,6 @@ export function checkedOptions(options: OpenOptions): OpenOptions & NativeOption
 const OPEN: Names<OpenOptions> = {
   sessionId: true,
   cwd: true,
-  guessesCwd: true,
   store: true,
   home: true,
   systemPrompt: true,
@@ -37,6 +37,7 @@ const OPEN: Names<OpenOptions> = {
   detectDevices: true,
   redact: true,
   isNew: true,
+  guessesCwd: true,
   layout: true,
   model: true,
   shape: true,
@@ -44,20 +45,6 @@ const OPEN: Names<OpenOptions> = {
 const MOUNT: Names<MountMapping> = { agentPrefix: true, canonicalPrefix: true, filesystemId: true }
 const WINDOW: Names<WindowOptions> = { perTurn: true, turnsBack: true }
 const STAY: Names<StayOptions> = { thinking: true, calls: true, prose: true, weight: true, debtCap: true }
-const MODEL: Names<ProjectedModel> = {
-  input: true,
-  cacheRead: true,
-  cacheWrite: true,
-  caches: true,
-  contextWindow: true,
-  cacheTtlMs: true,
-  name: true,
-  lookbackBlocks: true,
-  lookbackEndings: true,
-  binding: true,
-  textIsReasoning: true,
-  tiers: true,
-}
 
 /** Checks the options of `ContextManager.open`. Throws `INVALID_ARGUMENT`. */
 function checkOpen(options: OpenOptions): void {
@@ -68,16 +55,4 @@ function checkOpen(options: OpenOptions): void {
   if (options.stay !== undefined) known('stay', options.stay, STAY)
   if (options.model !== undefined && typeof options.model !== 'function') checkModel(options.model)
   for (const mount of list('mounts', options.mounts ?? [])) known('a mount', mount, MOUNT)
-}
-
-/** Checks a model's description. Throws `INVALID_ARGUMENT`. */
-function checkModel(model: ProjectedModel): void {
-  known('model', model, MODEL)
-  for (const name of ['contextWindow', 'input', 'cacheRead', 'cacheWrite', 'cacheTtlMs'] as const) {
-    const value: unknown = model[name]
-    const isNumber = typeof value === 'number' && value >= 0
-    if (!isNumber && !(name === 'cacheTtlMs' && value === undefined)) {
-      throw invalid(`model.${name} is a number of 0 or more, not ${shown(value)}`)
-    }
-  }
 }
