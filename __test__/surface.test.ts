@@ -1,5 +1,7 @@
 /** The package's classes as a user meets them: real classes, checked options, and a separate store. */
+import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, expectTypeOf, test } from 'vitest'
 import * as entry from '../lib/index.ts'
@@ -73,6 +75,21 @@ describe('options', () => {
   ])('open_refuses_%s', async (_, wrong, sentence) => {
     const options = { ...base, ...wrong } as never
     await expect(ContextManager.open(options)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(sentence) })
+  })
+
+  test.each<[string, unknown]>([
+    ['null', null],
+    ['an object', {}],
+  ])('open refuses %s as a signal', async (_, signal) => {
+    const opening = ContextManager.open(base as never, { signal: signal as never })
+    await expect(opening).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(/control\.signal is an AbortSignal, not/) })
+  })
+
+  test.each(['', 'relative'])('a home "%s" in the environment is the one of the account', (HOME) => {
+    const code = "import('./dist/index.js').then((all) => process.stdout.write(all.defaultStorePath()))"
+    const { XDG_DATA_HOME: _, ...env } = process.env
+    const path = execFileSync(process.execPath, ['-e', code], { env: { ...env, HOME }, encoding: 'utf8' })
+    expect(path.startsWith(userInfo().homedir)).toBe(true)
   })
 
   test.each<[string, unknown]>([

@@ -1,5 +1,8 @@
 /** Time limits: a host never waits for us without end, and can abort. */
 
+import { invalid } from './errors.ts'
+import { shown } from './options.ts'
+
 /** The longest wait of a model call for the file trackers, in milliseconds. */
 export const LOOK_MS = 100
 
@@ -24,6 +27,12 @@ export async function within<T>(limitMs: number, work: Promise<T>, late: () => v
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** The signal, if it is one, also of another realm. Throws `INVALID_ARGUMENT`. */
+export function checkedSignal(signal: AbortSignal | null | undefined): AbortSignal | undefined {
+  if (signal === undefined || typeof signal?.throwIfAborted === 'function') return signal ?? undefined
+  throw invalid(`control.signal is an AbortSignal, not ${shown(signal)}`)
 }
 
 /** Opening that can be aborted: waits for it, or rejects with the signal's reason. */

@@ -1,11 +1,17 @@
 /** Paths of this machine as users write them, and with all links followed. */
 import { realpathSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { homedir, userInfo } from 'node:os'
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
+
+/** The user's home directory. Where `HOME` is empty or relative, it is that of the account, as if `HOME` were not set. */
+export function homeFolder(): string {
+  const home = homedir()
+  return isAbsolute(home) ? home : userInfo().homedir
+}
 
 /** The path with the user's folder in place of `~`. */
 export function expandHome(path: string): string {
-  return path === '~' || path.startsWith('~/') || path.startsWith(`~${sep}`) ? join(homedir(), path.slice(1)) : path
+  return path === '~' || path.startsWith('~/') || path.startsWith(`~${sep}`) ? join(homeFolder(), path.slice(1)) : path
 }
 
 /** The path without links. One that is missing, such as a deleted project, keeps its name. */

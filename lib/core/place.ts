@@ -1,10 +1,10 @@
 /** The places of the embedded store, and of the journal in front of an XTDB database. */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
 import type { StoreOptions } from '../../index.js'
 import { earlierNodeOf, nodeOf } from './node-address.ts'
+import { homeFolder } from './paths.ts'
 
 /**
  * The default path of the embedded store: `pi-context-manager/context.db` in the user's data directory
@@ -53,7 +53,7 @@ function short(text: string): string {
 
 /** The directory where programs keep a user's data. On Windows only the user can read it. */
 function dataFolder(): string {
-  if (process.platform === 'darwin') return join(homedir(), 'Library', 'Application Support')
-  if (process.platform === 'win32') return process.env['LOCALAPPDATA'] ?? join(homedir(), 'AppData', 'Local')
-  return join(homedir(), '.local', 'share')
+  if (process.platform === 'darwin') return join(homeFolder(), 'Library', 'Application Support')
+  if (process.platform === 'win32') return process.env['LOCALAPPDATA'] ?? join(homeFolder(), 'AppData', 'Local')
+  return join(homeFolder(), '.local', 'share')
 }

@@ -22,6 +22,7 @@ import type {
 } from '../../index.js'
 import {
   abortable,
+  checkedSignal,
   calling,
   checkAsOf,
   checkHistoryPart,
@@ -70,7 +71,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
    * `STORE_NEWER` or `STORE_FULL`.
    */
   static async open(options: OpenOptions, control: { signal?: AbortSignal } = {}): Promise<ContextManager> {
-    const { signal } = control
+    const signal = checkedSignal(control.signal)
     signal?.throwIfAborted()
     const opening = ContextManager.#opened(options)
     return signal === undefined ? opening : abortable(opening, signal)

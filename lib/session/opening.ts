@@ -1,7 +1,6 @@
 /** The options of a session that is opened. */
-import { homedir } from 'node:os'
 import type { MountMapping, OpenOptions as NativeOptions, StayOptions, WindowOptions } from '../../index.js'
-import { checkStore, invalid, known, list, placed } from '../core/index.ts'
+import { checkStore, homeFolder, invalid, known, list, placed } from '../core/index.ts'
 import type { Names } from '../core/index.ts'
 import { checkModel } from '../projection/index.ts'
 import type { ProjectedModel, ShapeName } from '../projection/index.ts'
@@ -19,7 +18,7 @@ export interface OpenOptions extends NativeOptions {
 /** The options with defaults for what the user left open. Throws `INVALID_ARGUMENT`. */
 export function checkedOptions(options: OpenOptions): OpenOptions & NativeOptions {
   checkOpen(options)
-  return { ...options, store: placed(options.store), home: options.home ?? homedir() }
+  return { ...options, store: placed(options.store), home: options.home ?? homeFolder() }
 }
 
 const OPEN: Names<OpenOptions> = {
