@@ -50,6 +50,11 @@ describe('a projection', () => {
     )
   })
 
+  test("takes a host's own description of a model, which has more fields", async () => {
+    const projection = new Projection(await opened(), { shape: 'openai-chat', model: { ...MODEL, output: 15, maxTokens: 8_000 } as never })
+    expect((await sentBy(projection, calls(40))).last.join('').length).toBeLessThan(JSON.stringify(calls(40)).length)
+  })
+
   test('takes a lifetime and a limit without an end', async () => {
     const messages = calls(80)
     const found = []

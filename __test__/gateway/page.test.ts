@@ -109,7 +109,7 @@ describe('who may see the page', () => {
 describe('the page', () => {
   test('sessions, calls, the saving, rolls, references, and later messages', async () => {
     const server = await startModelServer(() => 'ok')
-    const { gateway } = await gatewayTo(server.url)
+    const { gateway } = await gatewayTo(server.url, { cwd: process.cwd() })
     expect((await shown(gateway)).regions.head).toContain('Waiting for the first request')
     const loop = new AnthropicLoop(gateway)
     await loop.prompt('find <b>the</b> bug')

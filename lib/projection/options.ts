@@ -101,21 +101,6 @@ export function checkedSession(manager: ContextManager): ContextManager {
   )
 }
 
-const MODEL: Names<ProjectedModel> = {
-  input: true,
-  cacheRead: true,
-  cacheWrite: true,
-  caches: true,
-  contextWindow: true,
-  cacheTtlMs: true,
-  name: true,
-  lookbackBlocks: true,
-  lookbackEndings: true,
-  binding: true,
-  textIsReasoning: true,
-  tiers: true,
-}
-
 const OPTIONS: Names<ProjectionOptions> = {
   layout: true,
   model: true,
@@ -148,9 +133,8 @@ export function checkedOptions(options: ProjectionOptions): ProjectionOptions {
   return options
 }
 
-/** Checks a model's description. Throws `INVALID_ARGUMENT`. */
+/** Checks the amounts of a model's description, which may have more fields, such as a host's own. Throws `INVALID_ARGUMENT`. */
 export function checkModel(model: ProjectedModel): void {
-  known('model', model, MODEL)
   for (const name of ['contextWindow', 'input', 'cacheRead', 'cacheWrite', 'cacheTtlMs'] as const) {
     const value: unknown = model[name]
     if (!isAmount(value) && !(name === 'cacheTtlMs' && value === undefined)) {

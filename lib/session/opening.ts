@@ -45,6 +45,21 @@ const MOUNT: Names<MountMapping> = { agentPrefix: true, canonicalPrefix: true, f
 const WINDOW: Names<WindowOptions> = { perTurn: true, turnsBack: true }
 const STAY: Names<StayOptions> = { thinking: true, calls: true, prose: true, weight: true, debtCap: true }
 
+const MODEL: Names<ProjectedModel> = {
+  input: true,
+  cacheRead: true,
+  cacheWrite: true,
+  caches: true,
+  contextWindow: true,
+  cacheTtlMs: true,
+  name: true,
+  lookbackBlocks: true,
+  lookbackEndings: true,
+  binding: true,
+  textIsReasoning: true,
+  tiers: true,
+}
+
 /** Checks the options of `ContextManager.open`. Throws `INVALID_ARGUMENT`. */
 function checkOpen(options: OpenOptions): void {
   known('the options object of open', options, OPEN)
@@ -52,6 +67,9 @@ function checkOpen(options: OpenOptions): void {
   if (options.store !== undefined) checkStore(options.store)
   if (options.window !== undefined) known('window', options.window, WINDOW)
   if (options.stay !== undefined) known('stay', options.stay, STAY)
-  if (options.model !== undefined && typeof options.model !== 'function') checkModel(options.model)
+  if (options.model !== undefined && typeof options.model !== 'function') {
+    known('model', options.model, MODEL)
+    checkModel(options.model)
+  }
   for (const mount of list('mounts', options.mounts ?? [])) known('a mount', mount, MOUNT)
 }
