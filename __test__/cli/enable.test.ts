@@ -273,6 +273,15 @@ describe('the commands', () => {
     expect((await ended(us('enable', 'claude', '--yes'), env)).stdout).toBe('claude: enabled already\n')
   })
 
+  test('quote a path in the words for the terminal that is open', async () => {
+    const { home, env, file } = withPrograms()
+    mkdirSync(file('z d (ü)'))
+    const { stdout } = await ended(us('enable', 'claude', '--shell', 'zsh', '--yes'), { ...env, ZDOTDIR: file('z d (ü)') })
+    const [, read = ''] = /in this one after "(.*)"\n$/.exec(stdout) ?? []
+    const seen = await ended(['bash', '-c', `${read.replace(/^\./, 'echo')}`], env)
+    expect(seen.stdout).toBe(`${join(home, 'z d (ü)', '.zshrc')}\n`)
+  })
+
   test('name the cause where a folder can’t be written, and change nothing', async () => {
     const { home, env, file } = withPrograms()
     writeFileSync(file('.config'), 'a file\n')

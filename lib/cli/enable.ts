@@ -60,7 +60,7 @@ export async function enable(args: string[]): Promise<number> {
   const enabled = done.filter(({ isDone }) => isDone).map(({ command }) => command)
   if (enabled.length > 0) {
     // In fish, each command has its own file.
-    const files = new Set(enabled.map((command) => shortPath(placeOf(shell, command, process.env).file)))
+    const files = new Set(enabled.map((command) => shortPath(placeOf(shell, command, process.env).file).replaceAll(/[^\p{L}\p{N}_~./:@%+,-]/gu, '\\$&')))
     const read = [...files].map((file) => `${shell === 'fish' ? 'source' : '.'} ${file}`).join('; ')
     out(
       plain(
