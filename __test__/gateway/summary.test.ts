@@ -98,6 +98,15 @@ test.each<[string, BillLedger, string[]]>([
   expect(summaryOf(ledger)).toEqual(lines.map((line) => `pi-context-manager: ${line}`))
 })
 
+test('a failure that kept requests as they came is the reason why nothing was saved', () => {
+  const held = { tokens: 860, because: 'needed' } as never
+  for (const found of [undefined, held]) {
+    expect(summaryOf(ledgerOf([{ input: 100 }]), found, true)).toEqual([
+      'pi-context-manager: 1 request of Claude Code, 0 rolls; nothing was saved, because requests went out as they came: see the warning above',
+    ])
+  }
+})
+
 test('each call counts at the prices of its model, and above a step at the higher ones', () => {
   const { cost } = ledgerOf([{ input: 1_000_000 }, { model: 'claude-haiku-5-5', input: 60_000, times: 2 }]).sessions[0]!
   expect(cost.billed).toBeCloseTo(4 + 0.006)

@@ -6,8 +6,11 @@ import type { HostName } from '../core/index.ts'
 import type { BillLedger, SessionSums } from '../gateway/index.ts'
 import { accountLine, accountOf, savedShare } from '../gateway/index.ts'
 
-/** The lines; none if no request has gone through. `held`: what is held back where most is, and why. */
-export function summaryOf(ledger: BillLedger, held?: Held): string[] {
+/**
+ * The lines; none if no request has gone through. `held`: what is held back where most is, and why. `hasFailed`: a failure kept requests as
+ * they were.
+ */
+export function summaryOf(ledger: BillLedger, held?: Held, hasFailed = false): string[] {
   const edited = ledger.sessions.filter(({ isHeldOut }) => !isHeldOut)
   const unedited = ledger.sessions.filter(({ isHeldOut }) => isHeldOut).reduce((sum, one) => sum + one.requests, 0)
   const left =
@@ -25,15 +28,18 @@ export function summaryOf(ledger: BillLedger, held?: Held): string[] {
     saved === undefined
       ? 'the answers reported no token counts, so what was saved is not known'
       : rolls === 0 && Math.abs(savedShare(accountOf(edited))) < 0.005
-        ? held === undefined
-          ? 'nothing was saved, because nothing was worth collapsing'
-          : `nothing was saved. ${heldText(held)}`
+        ? `nothing was saved${whyNothing(held, hasFailed)}`
         : `${saved} (estimated)`
   return [
     `pi-context-manager: ${requests} ${requests === 1 ? 'request' : 'requests'} of ${host}, ${rolls} ${rolls === 1 ? 'roll' : 'rolls'}; ${share}`,
     ...lifetimeLines(edited),
     ...left,
   ]
+}
+
+function whyNothing(held: Held | undefined, hasFailed: boolean): string {
+  if (hasFailed) return ', because requests went out as they came: see the warning above'
+  return held === undefined ? ', because nothing was worth collapsing' : `. ${heldText(held)}`
 }
 
 /** The lifetime that was chosen for the latest session, and what the choices of all have saved or cost; none if that is nothing. */

@@ -59,7 +59,7 @@ export async function gateway(args: string[]): Promise<number> {
   takeSignals()
   await interrupted()
   try {
-    for (const line of summaryOf(running.ledger, await mostHeld(running.conversations.all))) tell(plain(line))
+    for (const line of summaryOf(running.ledger, await mostHeld(running.conversations.all), running.hasFailed)) tell(plain(line))
   } finally {
     // As long as it listens, this process does not end.
     await running.close()

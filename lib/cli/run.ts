@@ -66,7 +66,7 @@ export async function run(args: string[]): Promise<number> {
       endStatus()
       await removed(folder)
       for (const warning of warnings) tell(plain(warning))
-      for (const line of summaryOf(gateway.ledger, await mostHeld(gateway.conversations.all))) tell(plain(line))
+      for (const line of summaryOf(gateway.ledger, await mostHeld(gateway.conversations.all), gateway.hasFailed)) tell(plain(line))
       const resume = resumeOf(gateway, command)
       if (resume !== undefined)
         tellCommand(

@@ -12,6 +12,11 @@ export class Warnings {
     this.#code = code
   }
 
+  /** True if a sentence of this kind was told. */
+  has(kind: string): boolean {
+    return this.#told.has(kind)
+  }
+
   /** Tells a sentence, unless one of its kind was told before. */
   tell(kind: string, sentence: string): void {
     if (this.#told.has(kind)) return

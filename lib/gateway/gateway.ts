@@ -72,6 +72,11 @@ export class Gateway {
     this.#server.maxHeadersCount = 0
   }
 
+  /** True if a failure, which a warning has told, kept requests as their agents sent them. */
+  get hasFailed(): boolean {
+    return ['projection', 'form', 'coding'].some((kind) => this.#warnings.has(kind))
+  }
+
   /** The sums of what the agents' sessions cost. */
   get ledger(): BillLedger {
     return this.#calls.ledger
