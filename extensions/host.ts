@@ -1,10 +1,9 @@
 /** One Pi session under the context manager: opened, kept, closed, and abandoned with one notice if it fails. */
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { CONFIG_DIR_NAME, getAgentDir } from '@earendil-works/pi-coding-agent'
 import type { ExtensionAPI, ExtensionContext, ExtensionHandler } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, OpenOptions, StayOptions } from '../index.js'
-import { sentenceOf, unsentSentence } from '../lib/core/index.ts'
+import { homeFolder, sentenceOf, unsentSentence } from '../lib/core/index.ts'
 import { Boundary } from './boundary.ts'
 import { Circumstances } from './circumstances.ts'
 import { exemptions, NestedCalls } from './results.ts'
@@ -264,7 +263,7 @@ export class Host {
       ...(isNew || isEmpty ? { systemPrompt: ctx.getSystemPrompt() } : {}),
       sessionId: sessionManager.getSessionId(),
       isNew: isNew || isEmpty,
-      ...pathsOf(ctx.cwd, homedir(), settings),
+      ...pathsOf(ctx.cwd, homeFolder(), settings),
       store: place.options,
       window: { perTurn: settings.perTurn, turnsBack: settings.turnsBack },
       stay: staysOf(settings),
