@@ -30,8 +30,8 @@ export async function within<T>(limitMs: number, work: Promise<T>, late: () => v
 }
 
 /** The signal, if it is one, also of another realm. Throws `INVALID_ARGUMENT`. */
-export function checkedSignal(signal: AbortSignal | null | undefined): AbortSignal | undefined {
-  if (signal === undefined || typeof signal?.throwIfAborted === 'function') return signal ?? undefined
+export function checkedSignal(signal: AbortSignal | undefined): AbortSignal | undefined {
+  if (signal === undefined || typeof (signal as AbortSignal | null)?.throwIfAborted === 'function') return signal
   throw invalid(`control.signal is an AbortSignal, not ${shown(signal)}`)
 }
 

@@ -177,8 +177,10 @@ export class Forms {
     writePrivateFile(path, [headOf(key, named), ...lines.map((line) => JSON.stringify(line)), ''].join('\n'))
     const count = before.reduce((sum, { items }) => sum + items.length, form.items.length)
     this.#know(name, { state: stateOf(statSync(path)), remembered, own: { form, count } })
-    if (state === undefined) this.#made += 1
-    if (state === undefined && this.#made % MOST_NEW === 0) tidyForms(this.#folder)
+    if (state === undefined) {
+      this.#made += 1
+      if (this.#made % MOST_NEW === 0) tidyForms(this.#folder)
+    }
     return true
   }
 

@@ -22,9 +22,9 @@ import type {
 } from '../../index.js'
 import {
   abortable,
-  checkedSignal,
   calling,
   checkAsOf,
+  checkedSignal,
   checkHistoryPart,
   checkPart,
   checkQuery,

@@ -174,10 +174,7 @@ async fn the_recorded_folder_counts_and_the_files_only_without_one() {
         ("empty", Some("/home/me/p/in"), ""),
     ] {
         let session = SessionId::new(name).unwrap();
-        let document = match folder {
-            Some(folder) => context_model::session::begun(&session, Some(folder)).unwrap(),
-            None => context_model::session::Sets::default().document(&session),
-        };
+        let document = context_model::session::begun(&session, folder).unwrap();
         let own = file(read, "text");
         let mut sets = Patch::new();
         sets.set(&["session_index"], json!([own.id().as_str()]));
