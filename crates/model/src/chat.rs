@@ -37,7 +37,7 @@ pub use arrival::Arrived;
 pub use beginning::beginning_of;
 pub use change::ChatPatch;
 pub use change::Notice;
-pub use roll::{RollEntry, Spending};
+pub use roll::{RollEntry, Spending, numbered};
 pub use roll::{RollReason, RollReceipt};
 
 use std::collections::{HashMap, HashSet};

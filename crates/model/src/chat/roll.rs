@@ -18,7 +18,8 @@ pub struct RollEntry {
     pub arguments: Vec<ObjectId>,
     /// Edits whose old text was left out.
     pub old_texts: Vec<ObjectId>,
-    /// Reasoning that left, and prose and users' texts that were shortened, by the [`said_id`](super::said_id) of each.
+    /// Reasoning that left, and prose and users' texts that were shortened, by the [`said_id`](super::said_id) of each,
+    /// [`numbered`] where equal ones came before it.
     pub prose: Vec<String>,
     /// Answers that became lines after the last result of an earlier answer: the first call of that answer, and the first
     /// call of each.
@@ -99,7 +100,7 @@ impl RollEntry {
             results: rest(&self.results),
             arguments: rest(&self.arguments),
             old_texts: rest(&self.old_texts),
-            prose: self.prose.iter().filter(|id| !texts.contains(*id)).cloned().collect(),
+            prose: self.prose.iter().filter(|name| !texts.contains(id_in(name))).cloned().collect(),
             call_digests: call_digests.collect(),
             lines: rest(&self.lines),
             changed: rest(&self.changed),
@@ -231,6 +232,18 @@ impl fmt::Display for RollReceipt {
     }
 }
 
+/// The name of one of several equal texts in the record of a roll: its [`said_id`](super::said_id), with the number of those before
+/// it unless that is 0.
+#[must_use]
+pub fn numbered(id: &str, earlier: usize) -> String {
+    if earlier == 0 { id.to_owned() } else { format!("{id}~{earlier}") }
+}
+
+/// The ID in a name.
+fn id_in(name: &str) -> &str {
+    name.split_once('~').map_or(name, |(id, _)| id)
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -277,5 +290,13 @@ mod tests {
             reason: RollReason::Pays,
         };
         assert_eq!(receipt.to_string(), sentence);
+    }
+
+    #[test]
+    fn roll_without_a_text_names_none_of_several_equal_ones() {
+        let prose = vec![numbered("a", 0), numbered("b", 0), numbered("a", 1)];
+        let roll = RollEntry { prose, ..RollEntry::default() };
+        let left = roll.without(&HashSet::new(), &HashSet::from(["a".to_owned()])).unwrap();
+        assert_eq!(left.prose, ["b"]);
     }
 }

@@ -120,10 +120,15 @@ impl Request {
     fn push_prose(&mut self, key: &str, mut prose: Prose, is_new: bool, objects: &dyn Objects) {
         // Equal texts can't be told apart later, so only the first of them is shortened.
         let is_thinking = prose.what == TextKind::Thinking;
-        if (prose.short != Short::Whole || is_thinking) && !self.shortenable.insert(prose.id.clone()) {
+        let may_leave = prose.short != Short::Whole || is_thinking;
+        if may_leave {
+            let seen = self.shortenable.entry(prose.id.clone()).or_default();
+            prose.earlier = std::mem::replace(seen, *seen + 1);
+        }
+        if prose.earlier > 0 {
             prose.short = Short::Whole;
         }
-        let was_rolled = !is_new && self.rolled.hides_prose(&prose.id);
+        let was_rolled = may_leave && !is_new && self.rolled.hides_prose(&prose.name());
         if was_rolled && is_thinking {
             prose.short = Short::Nothing;
         }

@@ -43,8 +43,8 @@ pub struct Request {
     pub rolls: Vec<Shape>,
     /// The rolls as the chat records them.
     pub rolled: Rolled,
-    /// The IDs of visible prose that can be shortened.
-    pub shortenable: HashSet<String>,
+    /// How many visible texts that can be shortened have an ID.
+    pub shortenable: HashMap<String, usize>,
     /// Tags of the markers in this branch's collapsed arguments.
     pub issued: HashSet<String>,
     /// The segments that the harness does not yet show in their current form, for the next plan.

@@ -53,7 +53,7 @@ pub(crate) fn thinking(block: usize, message: &Value, content: &Value, is_alone:
     // Some providers show nothing of the reasoning but its signature.
     let id = said_id(if chars == 0 { signature } else { text });
     let rest = if is_alone { RestOfAnswer::Nothing } else { RestOfAnswer::Some };
-    Some(Prose { block, id, chars, what: TextKind::Thinking, short, line: None, rest })
+    Some(Prose { block, id, earlier: 0, chars, what: TextKind::Thinking, short, line: None, rest })
 }
 
 /// Returns what a roll may leave of an answer's reasoning if something else is left of the answer.
@@ -115,6 +115,7 @@ pub(crate) fn prose(block: usize, text: &str, has_calls: bool) -> Option<Prose> 
     Some(Prose {
         block,
         id,
+        earlier: 0,
         chars,
         what: TextKind::Prose,
         short,
@@ -135,7 +136,16 @@ pub(crate) fn users(message: &Value) -> Vec<Prose> {
         }
         let id = said_id(text);
         let short = Short::Text(shortened(text, KEPT_OF_USER, &id));
-        Some(Prose { block, id, chars, what: TextKind::User, short, line: None, rest: RestOfAnswer::Some })
+        Some(Prose {
+            block,
+            id,
+            earlier: 0,
+            chars,
+            what: TextKind::User,
+            short,
+            line: None,
+            rest: RestOfAnswer::Some,
+        })
     };
     match message.get("content") {
         Some(Value::String(text)) => one(0, text).into_iter().collect(),

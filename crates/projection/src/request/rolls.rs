@@ -42,7 +42,7 @@ struct RolledSets {
     arguments: HashMap<ObjectId, usize>,
     /// Edits without their old text.
     old_texts: HashMap<ObjectId, usize>,
-    /// Prose that are shortened or left out, by their ID.
+    /// Prose that are shortened or left out, by their names.
     prose: HashSet<String>,
     /// Calls whose file had changed by the time their results became references.
     changed: HashSet<ObjectId>,
@@ -103,8 +103,8 @@ impl Rolled {
     }
 
     /// True if rolls have shortened prose or left them out.
-    pub fn hides_prose(&self, id: &str) -> bool {
-        self.sets.prose.contains(id)
+    pub fn hides_prose(&self, name: &str) -> bool {
+        self.sets.prose.contains(name)
     }
 
     /// True if a call's file had changed by the time its result became a reference.
@@ -316,7 +316,7 @@ pub fn entry_of(request: &Request, shape: &Shape) -> RollEntry {
                     add(list, object, &segments.arguments_of(object), *place, counts);
                 }
             }
-            (SegmentKind::Prose(prose), Form::Reference) => entry.prose.push(prose.id.clone()),
+            (SegmentKind::Prose(prose), Form::Reference) => entry.prose.push(prose.name()),
             _ => {}
         }
     }
@@ -358,7 +358,7 @@ impl Segments {
         let mut places: Vec<usize> = results.flat_map(|object| self.results_of(object)).collect();
         let arguments = entry.arguments.iter().chain(&entry.old_texts);
         places.extend(arguments.flat_map(|object| self.arguments_of(object)));
-        let is_among = |segment: &Segment| matches!(&segment.kind, SegmentKind::Prose(prose) if entry.prose.contains(&prose.id));
+        let is_among = |segment: &Segment| matches!(&segment.kind, SegmentKind::Prose(prose) if entry.prose.contains(&prose.name()));
         places.extend((0..self.segments.len()).filter(|place| is_among(&self.segments[*place])));
         for call_digest in &entry.call_digests {
             let (_, numbers) = self.numbers_of(call_digest);

@@ -1,5 +1,6 @@
 //! Rolls are remembered, undone and repeated.
 
+use context_model::chat::numbered;
 use rstest::rstest;
 
 use super::*;
@@ -109,6 +110,31 @@ fn record_of_a_roll_names_its_changes() {
     }
     let gone = request_of_each_kind(&objects).segments.edits_of([4]);
     assert!(matches!(gone.as_slice(), [Edit::Result { text: None, .. }]), "nothing was applied");
+}
+
+/// Of equal thoughts, those leave again that have left: the first one by itself, others together with their answer's text.
+#[rstest]
+#[case::the_first([0])]
+#[case::a_later_one([1])]
+#[case::both([0, 1])]
+fn equal_thoughts_leave_again_one_by_one<const N: usize>(#[case] left: [usize; N]) {
+    let objects = TestObjects::default();
+    let thought = "I look. ".repeat(50);
+    let id = context_model::chat::said_id(&thought);
+    let mut request = Request::default();
+    request.segments.set_shortens(true);
+    let prose = left.iter().map(|number| numbered(&id, *number)).collect();
+    request.rolled.note(RollEntry { prose, ..RollEntry::default() }, 0);
+    let block = serde_json::json!({ "type": "thinking", "thinking": thought });
+    for id in ["a", "b"] {
+        let call = serde_json::json!({ "type": "toolCall", "id": id, "name": "bash", "arguments": {} });
+        request.push_answer(id, &serde_json::json!({ "content": [block, call] }), "/", (false, &objects));
+    }
+    assert_eq!(request.pending.iter().map(|place| place / 2).collect::<Vec<_>>(), left);
+    let forms = request.pending.iter().map(|place| (*place, Form::Reference)).collect();
+    let shape = Shape { forms, ..Shape::of(crate::Roll::of_test(0, Vec::new())) };
+    let names: Vec<String> = left.iter().map(|number| numbered(&id, *number)).collect();
+    assert_eq!(entry_of(&request, &shape).prose, names);
 }
 
 /// The host may have kept an edit of an earlier process.

@@ -2,6 +2,7 @@
 
 use context_lines::CHANGED;
 use context_lines::marker::Collapsed;
+use context_model::chat::numbered;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
@@ -78,6 +79,8 @@ pub(crate) struct Prose {
     pub block: usize,
     /// The ID that brings it back.
     pub id: String,
+    /// The number of texts before it that are equal and may leave. A roll means one of them.
+    pub earlier: usize,
     /// Its length in UTF-16 units.
     pub chars: usize,
     pub what: TextKind,
@@ -87,6 +90,13 @@ pub(crate) struct Prose {
     pub line: Option<String>,
     /// The other contents of its answer.
     pub rest: RestOfAnswer,
+}
+
+impl Prose {
+    /// The name by which a roll records it: its ID, with a number if equal ones are before it.
+    pub(crate) fn name(&self) -> String {
+        numbered(&self.id, self.earlier)
+    }
 }
 
 /// The contents of an answer besides its reasoning.
