@@ -92,6 +92,25 @@ describe('written tokens are priced by the lifetime that they were written with'
   })
 })
 
+test('an answer has one bill, although its user typed while it came', async () => {
+  const [early, last] = [1, 5_000].map((output_tokens) => ({ ...written(20_000, { ephemeral_5m_input_tokens: 20_000 }), output_tokens }))
+  const result = line('s', 'user', { content: [{ type: 'tool_result', tool_use_id: 't', content: 'fine' }] })
+  const file = write(join(temporaryFolder(), 's.jsonl'), [
+    prompt('go'),
+    answer('m1', early),
+    result,
+    prompt('and this'),
+    answer('m1', last),
+    prompt('next'),
+    answer('m2', last),
+  ])
+  const { charges } = await charged(file)
+  expect(charges.map(({ tokens }) => tokens.output)).toEqual([5_000, 5_000])
+  const roles = []
+  for await (const step of (await openAny(file)).steps(() => {})) roles.push(step.kind === 'message' ? step.entry.message.role : step.kind)
+  expect(roles).toEqual(['user', 'assistant', 'toolResult', 'user', 'user', 'assistant'])
+})
+
 describe('Codex', () => {
   const meta = (id: string, more: object = {}): object => ({ type: 'session_meta', payload: { id, cwd: '/w/shop', source: 'cli', ...more } })
   const context = (model: string): object => ({ type: 'turn_context', payload: { model } })

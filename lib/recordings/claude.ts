@@ -48,6 +48,14 @@ const SUBAGENT_CALLS = 'calls of subagents'
 /** The model of an answer that the program wrote itself. */
 const SYNTHETIC = '<synthetic>'
 
+/** What a user has said, as a line has it. */
+interface Typed {
+  uuid: string
+  key: string
+  content: ContentBlock[]
+  at: number
+}
+
 class Transcript {
   readonly skipped = new Skipped()
   /** True if the file is a subagent's. */
@@ -66,6 +74,8 @@ class Transcript {
   #path: string[] = []
   /** The answer whose lines are still coming. */
   #unfinished: OpenAnswer | undefined
+  /** What a user has typed meanwhile. The next request has it behind that answer. */
+  readonly #typed: Typed[] = []
   #lastKey: string | undefined
   #at = 0
 
@@ -126,6 +136,7 @@ class Transcript {
     this.#unfinished = undefined
     this.#answers.add(open.names?.[0] ?? open.key)
     for (const entry of entriesOf(open)) yield this.#step(entry)
+    for (const typed of this.#typed.splice(0)) yield* this.#said(typed)
   }
 
   *#answer(line: Fields, asked: number): Generator<Step> {
@@ -189,15 +200,19 @@ class Transcript {
       }
     }
     if (others.length === 0) return
-    yield* this.#answered()
+    const typed = { uuid, key: results.length === 0 ? uuid : `${uuid}-text`, content: others, at: this.#at }
+    if (this.#unfinished === undefined) yield* this.#said(typed)
+    else this.#typed.push(typed)
+  }
+
+  *#said({ uuid, key, content, at }: Typed): Generator<Step> {
     const branch = this.#branch(uuid)
     if (branch !== undefined) {
       this.#path = [...branch.keys]
       yield branch
     }
-    const key = results.length === 0 ? uuid : `${uuid}-text`
     this.#keys.set(uuid, key)
-    yield this.#step({ key, message: { role: 'user', content: others }, at: this.#at })
+    yield this.#step({ key, message: { role: 'user', content }, at })
   }
 
   /** The messages to continue from if a user's message does not follow the newest one: the user went back. */
