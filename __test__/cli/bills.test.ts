@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { allSessionFiles, openAny } from '../../lib/recordings/open.ts'
 import { chargesOf } from '../../lib/usage/charges.ts'
 import type { Charge } from '../../lib/usage/charges.ts'
+import { gatewayHistories } from '../../lib/usage/gateway-breaks.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { cli, temporaryFolder } from '../replay/support.ts'
 
@@ -109,6 +110,23 @@ test('an answer has one bill, although its user typed while it came', async () =
   const roles = []
   for await (const step of (await openAny(file)).steps(() => {})) roles.push(step.kind === 'message' ? step.entry.message.role : step.kind)
   expect(roles).toEqual(['user', 'assistant', 'toolResult', 'user', 'user', 'assistant'])
+})
+
+describe("losses in a gateway's notes", () => {
+  const LOST = 1e5
+  test.each([
+    ['five minutes', { cacheWrite: 2e5 }, LOST * (6.25 - 0.5)],
+    ['an hour', { cacheWrite: 2e5, cacheWriteHour: 2e5 }, LOST * (10 - 0.5)],
+    ['half of each', { cacheWrite: 2e5, cacheWriteHour: 1e5 }, LOST * ((6.25 + 10) / 2 - 0.5)],
+    ['nothing written', { input: 2e5 }, LOST * (5 - 0.5)],
+  ])('%s', async (_, counts, millionths) => {
+    const billed = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, ...counts }
+    const broken = { tokens: LOST, by: 'unknown', causes: ['Not known.'] }
+    const call = { at: 1e12, session: 'claude-code:s', folder: '/w', model: OPUS, billed, plain: billed, isHeldOut: false, broken }
+    const file = write(join(temporaryFolder(), 'bills.jsonl'), [call])
+    const history = (await gatewayHistories(file, () => true)).get('claude-code:s')
+    expect(history?.breaks.map(({ cost }) => cost)).toEqual([expect.closeTo(millionths / 1e6, 9)])
+  })
 })
 
 describe('Codex', () => {

@@ -1,13 +1,13 @@
 /** The account of the provider's cache in a session: finds and losses with their causes and costs, and the odds of the next find. */
-import { addLoss, CacheOdds, noLoss } from '../models/index.ts'
+import { addLoss, CacheOdds, lossCost, noLoss } from '../models/index.ts'
 import type { CacheCounts, CataloguePrices, LossSum, NextCall } from '../models/index.ts'
-import type { Usage } from './answer.ts'
 import { hasUser } from './beginning.ts'
-import { breakOf, headChanges } from './break.ts'
+import { breakOf } from './break.ts'
 import type { GatewayBreak, SentBefore } from './break.ts'
+import { headChanges } from './changes.ts'
 import { commonLength } from './prefix.ts'
 import type { ModelRequest } from './request.ts'
-import { inputCost } from './saving.ts'
+import { UNKNOWN_MODEL } from './saving.ts'
 import { shapeOf } from './shape.ts'
 
 /** The cache of one session. */
@@ -72,7 +72,7 @@ export class CacheAccount {
   }
 
   #add({ by, tokens }: GatewayBreak, { request, usage }: SentBefore): void {
-    addLoss((this.losses[by] ??= noLoss()), { tokens, cost: costOf(tokens, usage, this.#pricesOf(request.model)) })
+    addLoss((this.losses[by] ??= noLoss()), { tokens, cost: lossCost(this.#pricesOf(request.model) ?? UNKNOWN_MODEL, tokens, usage) })
   }
 }
 
@@ -86,13 +86,4 @@ export function isSmallPart(common: number, sent: number): boolean {
 function nextOf({ request: before }: SentBefore, request: ModelRequest, { at, isPrompt, common }: { at: number; isPrompt: boolean; common: number }): NextCall {
   const isElsewhere = isSmallPart(common, before.messages.length) || headChanges(before, request).length > 0
   return { at, isPrompt, model: request.model, isElsewhere }
-}
-
-const NOTHING: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
-
-/** The cost of tokens that were read again above that from the cache, at the lifetimes with which the call has written. */
-function costOf(tokens: number, { cacheWrite, cacheWriteHour = 0 }: Usage, prices: CataloguePrices | undefined): number {
-  const again: Usage =
-    cacheWrite > 0 ? { ...NOTHING, cacheWrite: tokens, cacheWriteHour: (tokens * cacheWriteHour) / cacheWrite } : { ...NOTHING, input: tokens }
-  return inputCost(again, prices) - inputCost({ ...NOTHING, cacheRead: tokens }, prices)
 }

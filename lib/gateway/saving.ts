@@ -36,12 +36,12 @@ export function summaryCost(usage: Usage, prices: CataloguePrices | undefined): 
   return inputCost(usage, prices) + answerCost(usage, prices)
 }
 
-function ratesFor({ input, cacheRead, cacheWrite }: Usage, prices: CataloguePrices = UNKNOWN): Omit<CataloguePrices, 'tiers'> {
+function ratesFor({ input, cacheRead, cacheWrite }: Usage, prices: CataloguePrices = UNKNOWN_MODEL): Omit<CataloguePrices, 'tiers'> {
   return ratesAt(prices, input + cacheRead + cacheWrite)
 }
 
 /** Prices in fresh input tokens, where those of the model are unknown. */
-const UNKNOWN: CataloguePrices = { ...UNKNOWN_PRICES, output: USUAL_OUTPUT }
+export const UNKNOWN_MODEL: CataloguePrices = { ...UNKNOWN_PRICES, output: USUAL_OUTPUT }
 
 /** The costs of sessions with us and without, each in dollars or, without known prices, in millions of fresh input tokens. */
 export function accountOf(sessions: readonly { cost: Costs; answers: number }[]): Savings {

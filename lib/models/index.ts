@@ -36,6 +36,7 @@ export {
   isAmount,
   isGivenPrices,
   LONG_WINDOW,
+  lossCost,
   PRICE_NAMES,
   pricesOf,
   pricesWith,

@@ -167,6 +167,14 @@ export function writeCost(
   return (cacheWrite - hour) * prices.cacheWrite + hour * HOUR_WRITE * prices.input
 }
 
+/** Dollars for tokens that a call had to process again, above reading them from the cache: at its own lifetimes, if it has written any. */
+export function lossCost(prices: CataloguePrices, tokens: number, billed: Omit<CallTokens, 'output'>): number {
+  const { input, cacheRead, cacheWrite, cacheWriteHour = 0 } = billed
+  const rates = ratesAt(prices, input + cacheRead + cacheWrite)
+  const again = cacheWrite > 0 ? writeCost(rates, { cacheWrite: tokens, cacheWriteHour: tokens * (cacheWriteHour / cacheWrite) }) : tokens * rates.input
+  return (again - tokens * rates.cacheRead) / 1_000_000
+}
+
 /** Returns the prices for a call whose prompt has `promptTokens` tokens. */
 export function ratesAt(prices: CataloguePrices, promptTokens: number): Omit<CataloguePrices, 'tiers'> {
   return stepAt(prices.tiers, promptTokens) ?? prices

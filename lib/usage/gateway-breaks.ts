@@ -1,6 +1,6 @@
 /** The breaks of the cache in sessions through a gateway, as the gateway noted them. */
 import type { BilledCall } from '../gateway/index.ts'
-import { pricesWith, ratesAt } from '../models/index.ts'
+import { lossCost, pricesWith } from '../models/index.ts'
 import { BREAK_CAUSES } from './breaks.ts'
 import type { CacheBreak, CacheHistory } from './breaks.ts'
 import { gatewayCalls } from './gateway.ts'
@@ -35,10 +35,9 @@ function historyOf(calls: readonly BilledCall[]): CacheHistory {
   return { calls: calls.length, isKnown: calls.some(({ billed }) => billed !== undefined && billed.cacheRead > 0), breaks: breaks.reverse() }
 }
 
-/** Dollars for writing tokens again instead of reading them; undefined for a model without known prices, and on a plan at a flat rate. */
+/** Dollars for processing tokens again instead of reading them; undefined for a model without known prices, and on a plan at a flat rate. */
 function priceOf({ model, billed, prices: given, isPlan }: BilledCall, tokens: number): number | undefined {
   const prices = pricesWith(model, given)
   if (prices === undefined || billed === undefined || isPlan === true) return undefined
-  const { input, cacheRead, cacheWrite } = ratesAt(prices, billed.input + billed.cacheRead + billed.cacheWrite)
-  return (tokens * ((billed.cacheWrite > 0 ? cacheWrite : input) - cacheRead)) / 1_000_000
+  return lossCost(prices, tokens, billed)
 }
