@@ -1,10 +1,11 @@
 /** Losses of the provider's cache by their cause, and rolls that follow from what is lost. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { breakOf, headChanges } from '../../lib/gateway/break.ts'
+import { breakOf } from '../../lib/gateway/break.ts'
 import type { SentBefore } from '../../lib/gateway/break.ts'
+import { headChanges, messageChanges } from '../../lib/gateway/changes.ts'
 import type { GatewayOptions } from '../../lib/gateway/options.ts'
 import { readRequest } from '../../lib/gateway/request.ts'
-import type { ModelRequest } from '../../lib/gateway/request.ts'
+import type { Api, ModelRequest } from '../../lib/gateway/request.ts'
 import { draw } from '../../lib/gateway/page/draw.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { AnthropicLoop, gatewayTo, long, upstream } from './support.ts'
@@ -69,7 +70,8 @@ describe('the cause of a loss', () => {
       'host',
       /^The agent changed its system prompt\.$/,
     ],
-    ['another first message', sent(0, MINUTE, { messages: MESSAGES.slice(1) }), 'host', /^The agent changed or removed the last 3 of its 3 messages\.$/],
+    ['the first message is gone', sent(0, MINUTE, { messages: MESSAGES.slice(1) }), 'host', /^The agent changed or removed message 1 of its 3 messages\.$/],
+    ['other settings', sent(0, MINUTE, { speed: 'fast' }), 'host', /^The agent changed its settings: speed\.$/],
     ['another model', sent(0, MINUTE, { model: 'claude-opus-5' }), 'model', /^The model changed from claude-sonnet-5 to claude-opus-5\.$/],
     ['another model after a pause', sent(0, 6 * MINUTE, { model: 'claude-opus-5' }), 'model', /^The model changed .* It had expired/],
     ['a roll', sent(0, MINUTE, {}, { roll: receipt }), 'roll', /^A roll of ours/],
@@ -94,6 +96,66 @@ describe('the cause of a loss', () => {
     expect(found?.causes.join(' ')).toMatch(says)
   })
 
+  const user = (text: string): object => ({ role: 'user', content: [{ type: 'text', text }] })
+  const texts = (letters: string): object[] => [...letters].map(user)
+  test.each<[before: string, now: string, says: string[]]>([
+    ['abcd', 'abcde', []],
+    ['abcd', 'xbcde', ['changed or removed message 1 of its 4 messages']],
+    ['abcd', 'bcde', ['changed or removed message 1 of its 4 messages']],
+    ['abcd', 'axcye', ['changed or removed 2 of its 4 messages, from message 2 on']],
+    ['abcd', 'ab', ['changed or removed the last 2 of its 4 messages']],
+    ['abcd', 'abcx', ['changed or removed message 4 of its 4 messages']],
+    ['abcd', 'xyz', ['changed or removed the last 4 of its 4 messages']],
+    ['abcd', 'abxcd', ['inserted or moved messages before message 3 of its 4 messages']],
+    ['aab', 'ab', ['changed or removed message 2 of its 3 messages']],
+    ['abcd', 'xabc', ['changed or removed message 4 of its 4 messages']],
+  ])('messages %s become %s', (before, now, says) => {
+    const all = [before, now].map((letters) => request({ messages: texts(letters) })) as [ModelRequest, ModelRequest]
+    expect(messageChanges(...all)).toEqual(says.map((one) => `The agent ${one}.`))
+  })
+
+  const PROMPT = { role: 'user', content: 'begin' }
+  test.each<[api: Api, list: string, role: string]>([
+    ['chat', 'messages', 'system'],
+    ['chat', 'messages', 'developer'],
+    ['responses', 'input', 'developer'],
+  ])('a system prompt in the list of %s', (api, list, role) => {
+    const [before, now] = ['one', 'two'].map((text) => readRequest(api, { model: 'm', [list]: [{ role, content: text }, PROMPT] })!) as [
+      ModelRequest,
+      ModelRequest,
+    ]
+    expect([headChanges(before, now), messageChanges(before, now)]).toEqual([['The agent changed its system prompt.'], []])
+  })
+
+  test.each<[api: Api, before: object, now: object, named: string | undefined]>([
+    ['messages', {}, { tool_choice: { type: 'any' } }, 'tool_choice'],
+    ['messages', {}, { tool_choice: { type: 'auto' } }, undefined],
+    ['messages', {}, { thinking: { type: 'enabled', budget_tokens: 2_000 } }, 'thinking'],
+    ['messages', { thinking: { type: 'enabled', budget_tokens: 2_000 } }, { thinking: { type: 'enabled', budget_tokens: 9_000 } }, 'thinking'],
+    ['messages', { thinking: { type: 'adaptive' } }, { thinking: { type: 'adaptive', display: 'omitted' } }, undefined],
+    ['messages', {}, { thinking: { type: 'disabled' } }, undefined],
+    ['messages', {}, { output_config: { effort: 'low', format: { type: 'json_schema' } } }, 'output_config.effort, output_config.format'],
+    ['messages', {}, { max_tokens: 5, stream: true, metadata: { user_id: 'u' } }, undefined],
+    ['chat', {}, { reasoning_effort: 'low', verbosity: 'low' }, 'reasoning_effort, verbosity'],
+    ['chat', { prompt_cache_key: 'a' }, { prompt_cache_key: 'b' }, 'prompt_cache_key'],
+    ['chat', {}, { response_format: { type: 'text' }, parallel_tool_calls: true, service_tier: 'auto' }, undefined],
+    [
+      'chat',
+      {},
+      { response_format: { type: 'json_object' }, parallel_tool_calls: false, service_tier: 'priority' },
+      'response_format, parallel_tool_calls, service_tier',
+    ],
+    ['responses', { reasoning: { effort: 'high' } }, { reasoning: { effort: 'low', summary: 'auto' } }, 'reasoning.effort'],
+    ['responses', {}, { text: { verbosity: 'low', format: { type: 'json_schema' } } }, 'text.verbosity, text.format'],
+    ['gemini', {}, { toolConfig: { functionCallingConfig: { mode: 'ANY' } } }, 'toolConfig'],
+    ['gemini', { toolConfig: { mode: 'x' } }, { tool_config: { mode: 'x' }, cached_content: 'c' }, 'cachedContent'],
+  ])('settings in the format of %s: %j and %j', (api, before, now, named) => {
+    const list = { messages: 'messages', chat: 'messages', responses: 'input', gemini: 'contents' }[api]
+    const all = [before, now].map((more) => readRequest(api, { model: 'm', [list]: [PROMPT], ...more })!) as [ModelRequest, ModelRequest]
+    const says = named === undefined ? [] : [`The agent changed its settings: ${named}.`]
+    expect([headChanges(...all), headChanges(all[1], all[0])]).toEqual([says, says])
+  })
+
   test('a cache marker leaves system and tools unchanged', () => {
     const cache_control = { type: 'ephemeral' }
     expect(
@@ -106,6 +168,7 @@ describe('what a host changes before the messages', () => {
   const changes: [name: string, change: (loop: AnthropicLoop) => void][] = [
     ['its tools', (loop) => (loop.tools = [...loop.tools, { name: 'More', input_schema: { type: 'object' } }])],
     ['its system prompt', (loop) => (loop.more = { system: [{ type: 'text', text: 'You are another one.' }] })],
+    ['its thinking', (loop) => (loop.more = { thinking: { type: 'enabled', budget_tokens: 2_000 } })],
   ]
   test.each(changes)('everything stale leaves with a change of %s, at no cost', async (_, change) => {
     const { server, loop, work, sums } = await session()

@@ -1,10 +1,8 @@
 /** Why a provider had to read again what it had in its cache: found by comparing a request with the one before it. */
-import { isFields, textOf } from '../core/index.ts'
-import { geminiField, isEqual } from '../projection/index.ts'
 import type { RollReceipt } from '../../index.js'
 import { brokenTokens, modelCause, pauseCause } from '../models/index.ts'
 import type { Usage } from './answer.ts'
-import { commonLength } from './prefix.ts'
+import { headChanges, messageChanges } from './changes.ts'
 import type { ModelRequest } from './request.ts'
 
 /** A request, as far as it can explain a break. */
@@ -34,40 +32,13 @@ export function breakOf(before: SentBefore, now: SentBefore): GatewayBreak | und
   const isCached = before.usage.cacheRead + before.usage.cacheWrite + now.usage.cacheRead > 0
   if (tokens === 0 || !isCached) return undefined
   const model = modelCause(before.request, now.request)
-  const host = hostCauses(before.request, now.request)
+  const host = [...headChanges(before.request, now.request), ...messageChanges(before.request, now.request)]
   const late = pauseCause(before, now, before.lifetimeMs)
   const roll = now.roll === undefined ? [] : ['A roll of ours replaced old outputs by references.']
   const causes = [...model, ...host, ...roll, ...late]
   // Another model, and what has expired, have nothing whatever a request says.
   const by = model.length > 0 ? 'model' : late.length > 0 ? 'time' : host.length > 0 ? 'host' : roll.length > 0 ? 'roll' : 'unknown'
   return { tokens, by, causes: causes.length > 0 ? causes : ['Nothing in the request explains it: the provider has dropped its cache.'] }
-}
-
-function hostCauses(before: ModelRequest, now: ModelRequest): string[] {
-  const common = commonLength(before.messages, now.messages)
-  const changed = before.messages.length - common
-  return [
-    ...headChanges(before, now),
-    ...(changed === 0 ? [] : [`The agent changed or removed the last ${changed} of its ${before.messages.length} messages.`]),
-  ]
-}
-
-/** A host's changes before the messages, in sentences. */
-export function headChanges(before: ModelRequest, now: ModelRequest): string[] {
-  return [
-    ...(isEqual(before.body['tools'], now.body['tools']) ? [] : ['The agent declared other tools.']),
-    ...(isEqual(systemOf(before), systemOf(now)) ? [] : ['The agent changed its system prompt.']),
-  ]
-}
-
-function systemOf({ body }: ModelRequest): unknown {
-  const system = body['system'] ?? body['instructions'] ?? geminiField(body, 'systemInstruction')
-  return Array.isArray(system) ? system.filter((block) => !isStamp(block)) : system
-}
-
-/** Claude Code stamps each request in a block of its system prompt, which its provider takes out before it looks at its cache. */
-function isStamp(block: unknown): boolean {
-  return isFields(block) && textOf(block['text']).startsWith('x-anthropic-billing-header:')
 }
 
 function sizeOf({ input, cacheRead, cacheWrite }: Usage): number {

@@ -32,7 +32,7 @@ export function chainOf(messages: readonly object[], from: readonly string[] = [
 }
 
 /** The fingerprint of a message. Messages of requests never change, and those of a changed conversation are mostly the same objects. */
-const fingerprintOf = oncePer<object, string>(fingerprint)
+export const fingerprintOf = oncePer<object, string>(fingerprint)
 
 /** The part of a hash that may be on disk: it tells beginnings apart, and nothing can be read with it. */
 export function linkOf(hash: string): string {

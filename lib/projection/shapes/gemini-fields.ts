@@ -14,6 +14,8 @@ const SPELT = {
   toolCall: 'tool_call',
   toolResponse: 'tool_response',
   thoughtSignature: 'thought_signature',
+  toolConfig: 'tool_config',
+  cachedContent: 'cached_content',
 } as const
 
 /** A field of a request in Gemini's format, in its first spelling. */
