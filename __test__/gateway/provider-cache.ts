@@ -6,6 +6,8 @@ export interface Part {
   text: string
   /** A cache marker follows it. */
   isMarked?: boolean
+  /** The marker asks for an hour. */
+  isHour?: boolean
   /** It is the model's. */
   isAnswer?: boolean
 }
@@ -16,9 +18,12 @@ export type Kind = 'breakpoints' | 'prefix' | 'endings'
 interface Known {
   prefix: string
   at: number
+  lifetimeMs: number
 }
 
-/** OpenAI says five to ten minutes. */
+const HOUR_MS = 3_600_000
+
+/** OpenAI says five to ten minutes; a marker of Anthropic's may ask for an hour. */
 const LIFETIME_MS = { breakpoints: 300_000, prefix: 600_000, endings: 1_800_000 }
 
 /** The shortest prefix that is kept, in tokens. */
@@ -37,15 +42,26 @@ export class ProviderCache {
 
   /** Bills a request, with an answer of 50 tokens. */
   bill(parts: readonly Part[], now: number): Usage {
-    for (const [key, { at }] of this.#known) if (now - at >= LIFETIME_MS[this.#kind]) this.#known.delete(key)
+    for (const [key, { at, lifetimeMs }] of this.#known) if (now - at >= lifetimeMs) this.#known.delete(key)
     const prefixes: string[] = []
     for (const { text } of parts) prefixes.push(`${prefixes.at(-1) ?? ''}${text}\n`)
     const all = tokensOf(prefixes.at(-1) ?? '')
     const { read, ends } = this.#kind === 'prefix' ? this.#common(prefixes) : this.#ended(parts, prefixes)
-    for (const prefix of ends) if (tokensOf(prefix) >= LEAST) this.#known.set(prefix, { prefix, at: now })
-    const last = tokensOf(ends.at(-1) ?? '')
-    const written = this.#kind === 'breakpoints' && last >= LEAST ? Math.max(0, last - read) : 0
-    return { input: all - read - written, cacheRead: read, cacheWrite: written, output: 50 }
+    const hours = new Set(parts.flatMap(({ isHour }, at) => (isHour === true ? [prefixes[at] as string] : [])))
+    const kept = ends.filter((prefix) => tokensOf(prefix) >= LEAST)
+    for (const prefix of kept) {
+      const lifetimeMs = Math.max(this.#known.get(prefix)?.lifetimeMs ?? 0, hours.has(prefix) ? HOUR_MS : LIFETIME_MS[this.#kind])
+      this.#known.set(prefix, { prefix, at: now, lifetimeMs })
+    }
+    if (this.#kind !== 'breakpoints') return { input: all - read, cacheRead: read, cacheWrite: 0, output: 50 }
+    // What is written is kept as long as the next marker behind it asks for.
+    let [end, hour] = [read, 0]
+    for (const prefix of kept) {
+      if (hours.has(prefix)) hour += Math.max(0, tokensOf(prefix) - end)
+      end = Math.max(end, tokensOf(prefix))
+    }
+    const written = end - read
+    return { input: all - end, cacheRead: read, cacheWrite: written, output: 50, ...(hour > 0 && { cacheWriteHour: hour }) }
   }
 
   /** The longest beginning that any earlier request had. */

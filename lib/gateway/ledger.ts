@@ -13,12 +13,13 @@ import { firstPrompt } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import type { GatewayBreak } from './break.ts'
 import { CacheAccount } from './cache-account.ts'
-import { compactionOf, LONG_WINDOW, pricesWith } from '../models/index.ts'
-import type { CataloguePrices } from '../models/index.ts'
+import { compactionOf, LIFETIME_MS, LONG_WINDOW, pricesWith } from '../models/index.ts'
+import type { CataloguePrices, Choice } from '../models/index.ts'
 import { askedIn } from '../projection/index.ts'
 import { PlainAccount } from './plain.ts'
 import type { CacheReach } from './plain-cache.ts'
 import type { PlainBill } from './plain.ts'
+import type { Lives } from './plain-lives.ts'
 import { answerCost, inputCost, plainCost, summaryCost } from './saving.ts'
 
 /** One request that has ended. */
@@ -40,6 +41,8 @@ export interface LedgerEntry {
   outcome: Outcome
   /** The cache lifetime asked of the provider, with its savings in fresh tokens; undefined: as the client asks. */
   lifetime?: { why: string; savedTokens: number } | undefined
+  /** The lifetimes of the parts of this request; undefined: as the client asks. */
+  chosen?: Pick<Choice, 'head' | 'conversation'> | undefined
 }
 
 /** One model call, for people. Tokens, unless said otherwise. */
@@ -277,14 +280,16 @@ function take(state: State, receipts: readonly RollReceipt[]): void {
 
 /** Returns what the host's own request would have been billed. */
 function plainBill(
-  { request, sender, isAside, isEdited, plainBytes, sentBytes, lifetime, window, lifetimeMs, reach }: LedgerEntry,
+  { request, sender, isAside, isEdited, plainBytes, sentBytes, chosen, window, lifetimeMs, reach }: LedgerEntry,
   usage: Usage,
   { account, host, rolling, lastAt }: State,
   others: () => readonly PlainAccount[],
 ): PlainBill {
   const { messages, model, systemTokens, body } = request
+  const { head, conversation: tail = head } = askedIn(body)
   // If its lifetimes were left alone, the request that was sent has the host's markers.
-  const ofHour = lifetime === undefined ? (usage.cacheWriteHour ?? 0) / Math.max(1, usage.cacheWrite) : askedIn(body).conversation === '1h' ? 1 : 0
+  const ofHour = chosen === undefined ? (usage.cacheWriteHour ?? 0) / Math.max(1, usage.cacheWrite) : tail === '1h' ? 1 : 0
+  const asked = chosen === undefined ? undefined : livesOf({ head: head ?? tail ?? '5m', conversation: tail ?? '5m' })
   const own = {
     messages,
     model,
@@ -294,13 +299,18 @@ function plainBill(
     isEdited,
     ofHour,
     at: lastAt,
-    lifetimeMs,
+    lifetimeMs: asked?.messages ?? lifetimeMs,
+    ...(chosen !== undefined && asked !== undefined && { chosen: { own: asked, sent: livesOf(chosen) } }),
     reach,
     isMarked: isFields(body['cache_control']),
   }
   const rule = compactionOf(host, sender.isLong === true ? Math.max(window, LONG_WINDOW) : window)
   if (isAside) return account.aside({ ...own, hasRolled: false }, usage, rule)
   return account.next({ ...own, hasRolled: rolling !== undefined }, usage, rule, others)
+}
+
+function livesOf({ head, conversation }: Pick<Choice, 'head' | 'conversation'>): Lives {
+  return { head: LIFETIME_MS[head], messages: LIFETIME_MS[conversation] }
 }
 
 function sum(one: Usage, other: Usage): Usage {

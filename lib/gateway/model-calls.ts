@@ -157,6 +157,7 @@ export class ModelCalls {
       sentBytes: bytes?.length ?? plainBytes,
       outcome,
       lifetime: this.#lifetimes.told(conversation),
+      chosen: this.#lifetimes.sentWith(request, conversation),
     })
     if (outcome.unread !== undefined)
       this.#onTrouble('unread', `an answer could not be read, so what it cost is not known ("usage" counts such calls): ${outcome.unread}`)

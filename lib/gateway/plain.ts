@@ -2,14 +2,15 @@
  * What a host's own requests would have been billed without us, with the compactions that the host would have made. It sees
  * the token counts of shorter requests, so it compacts later than alone, or never.
  */
-import { isFields } from '../core/index.ts'
-import type { Fields } from '../core/index.ts'
 import { firstKept } from '../models/index.ts'
 import type { CompactionRule } from '../models/index.ts'
-import { geminiField } from '../projection/index.ts'
 import type { Usage } from './answer.ts'
 import { isAnswer, marksIn, PlainCache, sizeOf } from './plain-cache.ts'
 import type { CacheReach } from './plain-cache.ts'
+import { billed, leftApart, promptOf } from './plain-lives.ts'
+import type { Lives } from './plain-lives.ts'
+import { isDue, isUsers, newest, sum, WHOLE } from './plain-summary.ts'
+import type { Summary } from './plain-summary.ts'
 import { commonLength, hasMost } from './prefix.ts'
 
 /** A request that was answered. */
@@ -28,8 +29,10 @@ export interface PlainRequest {
   ofHour: number
   /** When it was answered, in milliseconds since the epoch. */
   at: number
-  /** The lifetime of a prompt in the provider's cache, in milliseconds. */
+  /** The lifetime of the host's own prompt in the provider's cache, in milliseconds. */
   lifetimeMs: number
+  /** The lifetimes that the host asks for and those that were asked for instead; absent where they are the same. */
+  chosen?: { own: Lives; sent: Lives }
   /** The way in which the provider finds earlier prompts in its cache. */
   reach: CacheReach
   /** The host asks to cache the whole request, without markers in the messages. */
@@ -52,6 +55,7 @@ interface Last {
   model: string
   systemTokens: number
   at: number
+  chosen: PlainRequest['chosen']
   /** Tokens of the prompt as sent and without us, and of the answer. */
   own: number
   plain: number
@@ -87,16 +91,6 @@ interface Before {
   common: number
   account: PlainAccount
 }
-
-/** The text that replaces the first messages. */
-interface Summary {
-  /** The number of messages that it replaces. */
-  from: number
-  /** By how many bytes it is shorter than those. */
-  less: number
-}
-
-const WHOLE: Summary = { from: 0, less: 0 }
 
 /** The account of one conversation. */
 export class PlainAccount {
@@ -242,13 +236,26 @@ export class PlainAccount {
     usage: Usage,
     { rate, tokens, off, common }: { rate: number; tokens: number; off: number; common: number },
   ): Branch {
-    const { messages, model, at, sentBytes, systemTokens } = request
+    const { messages, model, at, chosen, sentBytes, systemTokens } = request
     const plain = Math.round(tokens)
     cache.sent({ ...request, rate }, before?.messages ?? [], common, plain)
     const plainBytes = request.plainBytes - this.#summary.less
     return {
       cache,
-      last: { messages, count: messages.length, model, systemTokens, at, own: promptOf(usage), plain, off, output: usage.output, sentBytes, plainBytes },
+      last: {
+        messages,
+        count: messages.length,
+        model,
+        systemTokens,
+        at,
+        chosen,
+        own: promptOf(usage),
+        plain,
+        off,
+        output: usage.output,
+        sentBytes,
+        plainBytes,
+      },
     }
   }
 
@@ -282,12 +289,17 @@ export class PlainAccount {
     { rate, isNew, isOnly, common }: { rate: number; isNew: boolean; isOnly: boolean; common: number },
   ): number {
     const { lifetimeMs, hasRolled, systemTokens, reach } = request
+    const head = 4 * systemTokens * rate
+    const apart = last.chosen === undefined ? undefined : leftApart(last.chosen, request.at - last.at)
+    if (apart === 'nothing') return 0
+    if (apart === 'head') return head
+    if (apart === 'all' && !isNew) return Math.max(head, cache.found({ ...request, rate }, last.messages, common))
     const isFound = cacheRead >= FOUND * last.own
     // Most providers keep a prompt for longer than they promise. If no other conversation can have used it, a find shows that it is still there.
     const isKept = reach.kind !== 'breakpoints' && cacheRead > 0 && isOnly
     const at = isKept ? last.at : request.at
     const isAlive = isFound || (hasRolled && at - last.at < lifetimeMs)
-    if (isNew) return reach.kind === 'endings' ? 0 : Math.min(isAlive ? Infinity : cacheRead, 4 * systemTokens * rate)
+    if (isNew) return reach.kind === 'endings' ? 0 : Math.min(isAlive || apart === 'all' ? Infinity : cacheRead, head)
     const hasAll = common === last.messages.length
     if (hasAll && isFound) return Math.max(0, cacheRead + last.plain - last.own)
     if ((hasAll && !hasRolled) || last.messages.length === 0) return cacheRead
@@ -355,46 +367,8 @@ const MOST_NEW = 6
 /** The number of models of which an account knows something. */
 const MOST_MODELS = 8
 
-function promptOf({ input, cacheRead, cacheWrite }: Usage): number {
-  return input + cacheRead + cacheWrite
-}
-
-/** The bill of the host's own request. The provider would have had `cached` of its tokens; the rest is written as that of ours was. */
-function billed({ ofHour }: PlainRequest, usage: Usage, tokens: number, cached: number): Usage {
-  const cacheRead = Math.round(Math.min(tokens, cached))
-  const fresh = Math.round(tokens) - cacheRead
-  const input = usage.cacheWrite > 0 ? Math.min(usage.input, fresh) : fresh
-  const cacheWrite = fresh - input
-  const hour = Math.round(cacheWrite * ofHour)
-  return { input, cacheRead, cacheWrite, ...(hour > 0 && { cacheWriteHour: hour }), output: usage.output }
-}
-
 /** Above this number of bytes, the growth gives the tokens of a byte; below it, the whole request does. */
 const ENOUGH = 2_000
 
 /** No text has fewer tokens for a byte. */
 const LEAST_RATE = 0.05
-
-/** True if the host compacts before a request of `tokens` tokens. */
-function isDue({ window, limit, counts }: CompactionRule, tokens: number, last: Last | undefined): boolean {
-  if (tokens > window) return true
-  return counts === 'answer' ? last !== undefined && last.plain + last.output > limit : tokens > limit
-}
-
-function sum(sizes: readonly number[]): number {
-  return sizes.reduce((all, one) => all + one, 0)
-}
-
-/** Bytes of the newest messages of the user, at most `most`. */
-function newest(messages: readonly object[], sizes: readonly number[], most: number): number {
-  let size = 0
-  for (let at = messages.length - 1; at >= 0 && size < most; at -= 1) if (isUsers(messages[at])) size = Math.min(most, size + (sizes[at] as number))
-  return size
-}
-
-/** True if a message is what a user has said, and no tool's output. */
-function isUsers(message: object | undefined): boolean {
-  const { role, content, parts } = message as Fields
-  const blocks = [content, parts].flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : []))
-  return role === 'user' && !blocks.some((block) => isFields(block) && (block['type'] === 'tool_result' || isFields(geminiField(block, 'functionResponse'))))
-}

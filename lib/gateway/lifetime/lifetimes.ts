@@ -70,6 +70,11 @@ export class Lifetimes {
     return conversation === undefined ? undefined : this.#ofConversations.get(conversation)?.last
   }
 
+  /** The lifetimes that a request was sent with; undefined: the client's own. */
+  sentWith(request: ModelRequest, conversation: LifetimeOwner | undefined): Chosen | undefined {
+    return this.#open.has(request) ? this.of(conversation) : undefined
+  }
+
   /** The choice in a sentence, and what the choices have saved so far in fresh tokens; undefined if the client's own holds. */
   told(conversation: LifetimeOwner | undefined): { why: string; savedTokens: number } | undefined {
     const chosen = this.of(conversation)
@@ -88,7 +93,7 @@ export class Lifetimes {
 
   /** A body with the lifetimes of its conversation. */
   applied(request: ModelRequest, conversation: LifetimeOwner | undefined, bytes: Buffer): Buffer {
-    const chosen = this.#open.has(request) ? this.of(conversation) : undefined
+    const chosen = this.sentWith(request, conversation)
     if (chosen === undefined) return bytes
     const text = textOf(bytes)
     const edit = lifetimeEdit(JSON.parse(text) as Record<string, unknown>, chosen)

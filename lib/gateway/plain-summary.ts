@@ -1,0 +1,41 @@
+/** When a host compacts its conversation, and what it keeps of it. */
+import { isFields } from '../core/index.ts'
+import type { Fields } from '../core/index.ts'
+import type { CompactionRule } from '../models/index.ts'
+import { geminiField } from '../projection/index.ts'
+
+/** The text that replaces the first messages. */
+export interface Summary {
+  /** The number of messages that it replaces. */
+  from: number
+  /** By how many bytes it is shorter than those. */
+  less: number
+}
+
+/** Nothing is replaced. */
+export const WHOLE: Summary = { from: 0, less: 0 }
+
+/** True if the host compacts before a request of `tokens` tokens. */
+export function isDue({ window, limit, counts }: CompactionRule, tokens: number, last: { plain: number; output: number } | undefined): boolean {
+  if (tokens > window) return true
+  return counts === 'answer' ? last !== undefined && last.plain + last.output > limit : tokens > limit
+}
+
+/** The sum of sizes. */
+export function sum(sizes: readonly number[]): number {
+  return sizes.reduce((all, one) => all + one, 0)
+}
+
+/** Bytes of the newest messages of the user, at most `most`. */
+export function newest(messages: readonly object[], sizes: readonly number[], most: number): number {
+  let size = 0
+  for (let at = messages.length - 1; at >= 0 && size < most; at -= 1) if (isUsers(messages[at])) size = Math.min(most, size + (sizes[at] as number))
+  return size
+}
+
+/** True if a message is what a user has said, and no tool's output. */
+export function isUsers(message: object | undefined): boolean {
+  const { role, content, parts } = message as Fields
+  const blocks = [content, parts].flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : []))
+  return role === 'user' && !blocks.some((block) => isFields(block) && (block['type'] === 'tool_result' || isFields(geminiField(block, 'functionResponse'))))
+}
