@@ -149,7 +149,7 @@ export function optionsOf(values: Values): ReplayOptions {
       ...(binding !== undefined && { binding }),
       ...(debtCap !== undefined && { open: { stay: { debtCap } } }),
     },
-    ...(prices !== undefined && { prices }),
+    ...prices,
     ...(values.models !== undefined && { models: modelsIn(values.models) }),
     ...(store !== undefined && { store }),
   }
@@ -195,17 +195,17 @@ function debtCapOf(given: string | undefined): 'none' | number | undefined {
   return given === undefined || given === 'none' ? given : numberOf('debt-cap', given, 0, 0, 1_000_000)
 }
 
-function pricesOf(values: Values): ReplayOptions['prices'] {
+function pricesOf(values: Values): Pick<ReplayOptions, 'prices' | 'openPrice'> {
   const { read, write, step } = values
   if (values.models !== undefined && (read ?? write) !== undefined)
     throw new UsageError('--models gives each model its prices, and --read and --write are those of all; give one of them')
   if (read === undefined && write === undefined) {
     if (step !== undefined) throw new UsageError('--step goes with --read or --write; without them, the models have their own')
-    return undefined
+    return {}
   }
-  const usual = values.cache === undefined ? undefined : (CACHES as Record<string, CacheRules>)[values.cache]?.write
-  const prices = ratioPrices(numberOf('read', read, UNKNOWN_PRICES.cacheRead, 0, 1), numberOf('write', write, usual ?? UNKNOWN_PRICES.cacheWrite, 0, 100))
-  return step === undefined ? prices : { ...prices, steps: [stepOf(step)] }
+  const prices = ratioPrices(numberOf('read', read, UNKNOWN_PRICES.cacheRead, 0, 1), numberOf('write', write, UNKNOWN_PRICES.cacheWrite, 0, 100))
+  const open = read === undefined ? 'read' : write === undefined ? 'write' : undefined
+  return { prices: step === undefined ? prices : { ...prices, steps: [stepOf(step)] }, ...(open !== undefined && { openPrice: open }) }
 }
 
 function stepOf(text: string): PriceFactor {
@@ -242,10 +242,16 @@ function recordText(record: RecordUse | undefined): string {
 
 /** Returns what the figures were measured with, for programs and as a sentence. */
 export function described(
-  { cache, prices, models, window, manager, record }: ReplayOptions,
+  { cache, prices, openPrice, models, window, manager, record }: ReplayOptions,
   { unitsPerToken, systemTokens }: Scale,
 ): { json: JsonReport['options']; text: string } {
-  const ratio = prices === undefined ? undefined : { read: prices.cacheRead / prices.input, write: prices.cacheWrite / prices.input }
+  const ratio =
+    prices === undefined
+      ? undefined
+      : {
+          ...(openPrice !== 'read' && { read: prices.cacheRead / prices.input }),
+          ...(openPrice !== 'write' && { write: prices.cacheWrite / prices.input }),
+        }
   const reach = cache.kind === 'prefix' ? 'any common prefix' : `${cache.lookback} ${cache.kind === 'endings' ? 'ends back' : 'positions before a breakpoint'}`
   const least = cache.minimum === 0 ? '' : `, ${cache.minimum} tokens at least`
   const steps = cache.granularity === 1 ? '' : `, steps of ${cache.granularity} tokens`
@@ -256,7 +262,7 @@ export function described(
       ? models === undefined
         ? "the models' own prices"
         : `prices as given for ${Object.keys(models).join(', ')}, else the models' own`
-      : `cached ${ratio.read}, written ${ratio.write}${above}`
+      : `cached ${ratio.read ?? "as the model's own"}, written ${ratio.write ?? "as the model's own and as recorded"}${above}`
   const size = unitsPerToken === undefined ? 'tokens by the sessions’ own usage' : `${unitsPerToken} characters a token`
   const system = systemTokens === undefined ? '' : `, system prompt and tools ${systemTokens} tokens`
   const debt = manager.open?.stay?.debtCap

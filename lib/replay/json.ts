@@ -15,7 +15,8 @@ export interface JsonReport {
   version: typeof JSON_VERSION
   options: {
     cache: string
-    prices: 'own' | { read: number; write: number }
+    /** Without what no option names: that is each model's own. */
+    prices: 'own' | { read?: number; write?: number }
     window: number
     /** The parts of the record that count instead of these options, for sessions whose provider counted. */
     record?: RecordUse

@@ -74,9 +74,11 @@ export class Regime {
 
   /** The prices of the next call, the cache's lifetime in the price of a written token. */
   prices(model: string, call: RecordedCall | undefined): Prices {
-    const { prices } = this.#options
-    if (prices !== undefined) return prices
-    const own = this.usual(model)
+    return this.#withGiven(this.#own(model, call))
+  }
+
+  #own(model: string, call: RecordedCall | undefined): Prices {
+    const own = this.#usual(model)
     if (this.#isOwnLifetime && call !== undefined && call.written > 0) this.#hourShare = call.hour / call.written
     const { write, kind, lifetimeMs } = this.cache
     if (this.#isUnwritten(model)) return { ...own, cacheWrite: own.input }
@@ -106,8 +108,8 @@ export class Regime {
     if (call === undefined || !this.hasLosses) return undefined
     const recorded = this.#survey.record.lifetimeMs ?? 0
     const isSaved = !this.#isOwnLifetime && call.pauseMs > recorded && call.pauseMs <= this.cache.lifetimeMs
-    // Under prices by ratio, every token that is not cached counts as written.
-    const input = this.#options.prices === undefined ? call.input : 0
+    // Where the user says what a written token costs, every token that is not cached counts as written.
+    const input = this.isWriteGiven ? 0 : call.input
     return { ...call, input, lost: isSaved ? 0 : call.lost }
   }
 
@@ -115,6 +117,11 @@ export class Regime {
   billOf(call: Pick<PaidCall, 'usage' | 'model'>, prompt: number, prices: Prices): number {
     const bill = this.unit === 'USD' ? costOf(call, this.#options.models) : undefined
     return bill ?? prompt + ((call.usage?.output ?? 0) * prices.output) / 1_000_000
+  }
+
+  /** The user has said what a written token costs. */
+  get isWriteGiven(): boolean {
+    return this.#options.prices !== undefined && this.#options.openPrice !== 'write'
   }
 
   /** Dollars, or fresh input tokens where the price of a model is not known. */
@@ -126,7 +133,18 @@ export class Regime {
 
   /** The prices of a model, with the usual price of a written token. */
   usual(model: string): Prices {
-    if (this.#options.prices !== undefined) return this.#options.prices
+    return this.#withGiven(this.#usual(model))
+  }
+
+  /** The prices that the user gave, with the model's own where no option names one; without any, the model's. */
+  #withGiven(own: Prices): Prices {
+    const { prices: given = own, openPrice: open } = this.#options
+    if (open === undefined) return given
+    const [name, part] = open === 'read' ? (['cacheRead', own.cacheRead] as const) : (['cacheWrite', own.cacheWrite] as const)
+    return { ...given, [name]: (given.input * part) / own.input }
+  }
+
+  #usual(model: string): Prices {
     const known = knownPrices(model, this.#options.models)
     return { ...known, ...(this.#survey.prices.get(model) ?? known ?? UNKNOWN) }
   }

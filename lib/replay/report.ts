@@ -17,6 +17,8 @@ export interface ReplayOptions {
   namedRules?: NamedRules
   /** The same prices for every model; if undefined, each model's own. */
   prices?: Prices
+  /** The part of these that no option names: it is each model's own, and that of the record for a written token. */
+  openPrice?: 'read' | 'write'
   /** The user's own prices of models, in place of the known ones. */
   models?: PricesByModel
   /** The context window in tokens. */

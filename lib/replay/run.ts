@@ -268,7 +268,7 @@ class Run {
     const [prices, record] = [this.#regime.prices(model, call), this.#regime.recordOf(call)]
     const moment: PolicyMoment = { at: this.#at, model, prices, ...(isRepeated && { isRepeated }), ...(record !== undefined && { record }) }
     this.#bound.call(this.#setting.systemTokens, moment)
-    const paid = isRepeated ? 0 : promptCost(message, this.#regime.pricesOfCounts(model, prices), this.#options.prices !== undefined)
+    const paid = isRepeated ? 0 : promptCost(message, this.#regime.pricesOfCounts(model, prices), this.#regime.isWriteGiven)
     this.#price = moment.prices.input / 1_000_000
     if (paid === undefined) this.#paid.uncounted += 1
     if (paid !== undefined && !isRepeated) {
