@@ -42,15 +42,27 @@ fn is_cleared(text: &str) -> bool {
             && count.bytes().all(|byte| byte.is_ascii_digit())
             && matches!(words, "line" | "lines")
     };
-    matches!(
-        text,
-        "[Old tool result content cleared]"
-            | "[Old assistant image content cleared]"
-            | "[Previous output omitted]"
-    ) || between("[[NOTE] This file read has been removed to save space", "]").is_some_and(is_line)
+    matches!(text, "[cleared]" | "<MASKED>" | "[Old assistant image content cleared]")
+        || between("[", "]").is_some_and(says_cleared)
+        || between("[[NOTE] This file read has been removed to save space", "]").is_some_and(is_line)
         || between("Old environment output: (", " omitted)").is_some_and(is_count)
         || between("<tool_output_masked>\n", "\n</tool_output_masked>").is_some()
 }
+
+/// True if a line says that an output has been taken out. Hosts, and the plugins that people write for them, say it in words of their own.
+fn says_cleared(line: &str) -> bool {
+    const OUTPUTS: [&str; 6] = ["output", "outputs", "result", "results", "observation", "content"];
+    const GONE: [&str; 8] =
+        ["cleared", "removed", "omitted", "pruned", "masked", "elided", "dropped", "evicted"];
+    let has = |names: &[&str]| {
+        let mut words = line.split(|c: char| !c.is_alphanumeric());
+        words.any(|word| names.iter().any(|name| name.eq_ignore_ascii_case(word)))
+    };
+    utf16_len(line) <= LONGEST_LINE && !line.contains(['\n', '[', ']']) && has(&OUTPUTS) && has(&GONE)
+}
+
+/// A longer line is an output, in UTF-16 units.
+const LONGEST_LINE: usize = 200;
 
 fn is_unchanged(text: &str) -> bool {
     if text.is_empty() || text.contains('\n') {
