@@ -2,12 +2,13 @@
  * A host with a scripted conversation before a gateway, a provider that bills by its cache, and what the host's own requests would have
  * cost on the same one.
  */
+import type { Gateway } from '../../lib/gateway/gateway.ts'
 import type { GatewayOptions } from '../../lib/gateway/options.ts'
 import { inputCost } from '../../lib/gateway/saving.ts'
 import { pricesWith } from '../../lib/models/index.ts'
 import { ProviderCache } from './provider-cache.ts'
 import type { Kind, Part } from './provider-cache.ts'
-import { ask, gatewayTo, JSON_TYPE, upstream } from './support.ts'
+import { ask, gatewayTo, JSON_TYPE, lasting, upstream } from './support.ts'
 
 /** A step of the host's conversation. */
 export interface Step {
@@ -153,10 +154,18 @@ function cachesOf(kind: Kind): (model: string) => ProviderCache {
   }
 }
 
+/** The way in which a host's session goes, besides the options of its gateway. */
+interface Course extends Partial<GatewayOptions> {
+  modelAt?: (call: number) => string
+  /** A gateway is started anew before each call for which this is true. */
+  isNewAt?: (call: number) => boolean
+}
+
+/** What a session cost, and what it would have cost without the gateway: as claimed, and in truth. In dollars. */
 export async function claimAndTruth(
   format: Format,
   host: Host,
-  { modelAt = (_call: number): string => format.model, ...options }: { modelAt?: (call: number) => string } & Partial<GatewayOptions> = {},
+  { modelAt = () => format.model, isNewAt = () => false, ...options }: Course = {},
 ): Promise<{ claimed: number; without: number; paid: number; rolls: number }> {
   let now = Date.UTC(2026, 0, 1)
   const [sent, own] = [cachesOf(format.kind), cachesOf(format.kind)]
@@ -173,15 +182,31 @@ export async function claimAndTruth(
           : { input_tokens: prompt, output_tokens: output, input_tokens_details: { cached_tokens: cacheRead } }
     response.writeHead(200, JSON_TYPE).end(JSON.stringify({ usage }))
   })
-  const { gateway } = await gatewayTo(up.url, { now: () => now, cacheLifetime: 'client', ...options })
+  const place = lasting()
+  const open = (): Promise<{ gateway: Gateway }> => gatewayTo(up.url, { now: () => now, cacheLifetime: 'client', ...place, ...options })
+  let { gateway } = await open()
+  const found = { claimed: 0, paid: 0, rolls: 0 }
+  const add = (): void => {
+    for (const { cost, rolls } of gateway.ledger.sessions) {
+      found.claimed += cost.plain
+      found.paid += cost.billed
+      found.rolls += rolls.length
+    }
+  }
   const steps: Step[] = [{ said: 'begin' }]
   let without = 0
   for (let k = 0; k < 60; k += 1) {
     if (k > 0) steps.push({ call: { id: `t${k}`, output: text(k) } })
     now += host(steps, k) ?? 0
+    if (isNewAt(k)) {
+      await gateway.close()
+      add()
+      ;({ gateway } = await open())
+    }
     const model = modelAt(k)
     const body = { ...format.body(steps), model }
-    without += inputCost(own(model).bill(format.parts(body as never), now), pricesWith(model))
+    const truth = own(model).bill(format.parts(body as never), now)
+    without += inputCost(truth, pricesWith(model))
     const noted = new Promise<void>((resolve) => {
       const stop = gateway.ledger.listen(() => {
         stop()
@@ -192,7 +217,6 @@ export async function claimAndTruth(
     await noted
     now += k % 8 === 7 ? 60_000 : 4_000
   }
-  const { sessions } = gateway.ledger
-  const sum = (name: 'billed' | 'plain'): number => sessions.reduce((all, { cost }) => all + cost[name], 0)
-  return { claimed: sum('plain'), paid: sum('billed'), without, rolls: sessions.reduce((all, { rolls }) => all + rolls.length, 0) }
+  add()
+  return { ...found, without }
 }

@@ -78,6 +78,28 @@ test.each([
   },
 )
 
+const prompting: Host = (steps, k) => void (k > 0 && k % 6 === 0 && steps.push({ said: `next ${k}` }))
+
+test.each([
+  ["Anthropic's format", ANTHROPIC, 0],
+  ["Anthropic's format", ANTHROPIC, 10],
+  ['Chat Completions', CHAT, 0],
+  ['Chat Completions', CHAT, 20],
+  ['Responses', RESPONSES, 0],
+  ['Responses', RESPONSES, 40],
+])('%s, a gateway that is started anew for each prompt, case %#: the cost without it is the true one within 2 %%', async (name, format, minutes) => {
+  const host: Host = (steps, k) => {
+    prompting(steps, k)
+    return k > 0 && k % 6 === 0 ? 60_000 * minutes : 0
+  }
+  const { claimed, without, paid, rolls } = await claimAndTruth(format, host, { isNewAt: (k) => k > 0 && k % 6 === 0 })
+  process.stderr.write(
+    `${name}, anew for each prompt, after ${minutes} minutes: paid $${paid.toFixed(4)}, said $${claimed.toFixed(4)} beside $${without.toFixed(4)} (${(100 * (claimed / without - 1)).toFixed(2)} %, ${rolls} rolls)\n`,
+  )
+  expect(rolls).toBeGreaterThan(0)
+  expect(Math.abs(claimed / without - 1)).toBeLessThan(0.02)
+})
+
 /** Text that a provider counts, without what stands around it in JSON, behind a system prompt too short to be kept. */
 const SHORT: Record<string, Format> = {
   "Anthropic's format": {

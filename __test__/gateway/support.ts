@@ -154,7 +154,7 @@ const ANTHROPIC_TOOLS = ['Bash', 'Read', 'Write', 'mcp__context__activate'].map(
 /** A loop around Anthropic's Messages, as Claude Code runs one: the host's own messages, its headers and its markers. */
 export class AnthropicLoop {
   readonly messages: any[] = []
-  readonly url: string
+  url: string
   readonly session: string
   agent: string | undefined
   tools: object[] = ANTHROPIC_TOOLS

@@ -1,7 +1,8 @@
 /** The options that a conversation gets from its gateway, and the limits of a request's waits. */
-import type { ProjectedModel } from '../projection/index.ts'
-import type { OpenOptions } from '../session/index.ts'
+import type { EditedItem, ProjectedModel, Projection } from '../projection/index.ts'
+import type { ContextManager, OpenOptions } from '../session/index.ts'
 import type { RollReceipt } from '../../index.js'
+import type { LastChoice } from '../models/index.ts'
 import type { ModelRequest } from './request.ts'
 
 /** The longest wait of a request for the projection, in milliseconds. */
@@ -25,6 +26,16 @@ export interface ProjectedPass extends Pick<KnownRequest, 'asBranch' | 'looked'>
   isGivenUp: boolean
 }
 
+/** A conversation, as far as the choice of its cache's lifetime needs it. */
+export interface LifetimeOwner {
+  readonly id: string
+  readonly raw: readonly object[]
+  /** The last request of a process before this one: the number of its messages, and when it was sent, in milliseconds since the epoch. */
+  readonly earlier: { messages: number; at: number } | undefined
+  /** The lifetimes that its last request asked for; undefined: the client's own. */
+  lifetimes: LastChoice | undefined
+}
+
 /** The settings and callbacks that a conversation needs from its gateway. */
 export interface ConversationOptions {
   /** The options of its sessions: store, stay, redact and the like. */
@@ -34,7 +45,7 @@ export interface ConversationOptions {
   /** Called once for each kind of trouble, with a sentence for the user. */
   onTrouble: (kind: string, sentence: string) => void
   /** Called before a request is projected: what is chosen for it may depend on its conversation. */
-  onNext?: (conversation: { readonly id: string; readonly raw: readonly object[] }, request: ModelRequest) => void
+  onNext?: (conversation: LifetimeOwner, request: ModelRequest) => void
   /**
    * Returns how likely the provider still has the last request of a conversation, from 0 to 1. `common`: how many of its messages
    * the request begins with.
@@ -45,4 +56,16 @@ export interface ConversationOptions {
   /** For tests: the limit of a request in milliseconds. Default {@link LIMIT_MS}. */
   limitMs?: number
   now?: () => number
+}
+
+/** The last request: the host's messages, and what went out instead of them. */
+export interface Sent {
+  raw: readonly object[]
+  items: readonly EditedItem[]
+}
+
+/** An open session. */
+export interface Opened {
+  manager: ContextManager
+  projection: Projection
 }

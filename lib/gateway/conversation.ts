@@ -7,9 +7,10 @@ import { adoptNamed, appliedItems, cutItems, isEqual, isWhole, itemsOf, Projecti
 import type { EditedItem, RecallInput } from '../projection/index.ts'
 import type { RollReceipt, StoreState } from '../../index.js'
 import { binds, rulesOf } from '../models/index.ts'
+import type { LastChoice } from '../models/index.ts'
 import { ContextManager } from '../session/index.ts'
 import { LIMIT_MS } from './conversation-options.ts'
-import type { ConversationOptions, KnownRequest, ProjectedPass } from './conversation-options.ts'
+import type { ConversationOptions, KnownRequest, Opened, ProjectedPass, Sent } from './conversation-options.ts'
 import { asTheyAre, beginningOf, behind, hasUser, NO_BEGINNING, withRest } from './beginning.ts'
 import type { Beginning } from './beginning.ts'
 import type { StoredForm } from './form-files.ts'
@@ -34,17 +35,6 @@ export type { ConversationOptions } from './conversation-options.ts'
 /** The form in which a request goes out, in terms of the host's messages. */
 export type SentForm = readonly EditedItem[]
 
-/** The last request: the host's messages, and what went out instead of them. */
-interface Sent {
-  raw: readonly object[]
-  items: readonly EditedItem[]
-}
-
-interface Opened {
-  manager: ContextManager
-  projection: Projection
-}
-
 const NONE_BESIDE = (): readonly ResultBeside[] => []
 
 /** One conversation. Requests are taken one after the other. */
@@ -61,6 +51,10 @@ export class Conversation {
   readonly continues: boolean
   /** Reads the results behind the branch of the last request, if that was one on the side. Few questions are followed by a recall. */
   beside: () => readonly ResultBeside[] = NONE_BESIDE
+  /** The last request of a process before this one: the number of its messages that are still there, and when it was sent. */
+  earlier: { messages: number; at: number } | undefined
+  /** The lifetimes of the cache that its last request asked for; undefined: the client's own. */
+  lifetimes: LastChoice | undefined
   /** True if nothing was recorded of it anywhere before. */
   readonly #isNew: boolean
   readonly #options: ConversationOptions
@@ -71,8 +65,6 @@ export class Conversation {
   /** The number of its first messages that the request before it had. */
   #common = 0
   #last: Sent = { raw: [], items: [] }
-  /** When a process before this one sent the form that was taken over from it. */
-  #sentMs: number | undefined
   /** Too little of the last request is left for what the provider has cached of it to be worth a price. */
   #isElsewhere = false
   #wasEdited = false
@@ -147,7 +139,7 @@ export class Conversation {
   get form(): LastForm {
     this.#chain = chainOf(this.#last.raw, this.#chain)
     const { items } = this.#last
-    return { chain: [...this.#chain], atMs: this.#now(), items, wasEdited: this.#wasEdited }
+    return { chain: [...this.#chain], atMs: this.#now(), items, wasEdited: this.#wasEdited, lifetimes: this.lifetimes }
   }
 
   /** Marks it as edited, because it continues a conversation that was. */
@@ -156,7 +148,7 @@ export class Conversation {
   }
 
   /** Goes on with what another one has sent for the same first messages. Each link of its form is a message of its last request. */
-  takeOver(messages: readonly object[], beginning: Beginning, { atMs, links, wasEdited }: StoredForm): void {
+  takeOver(messages: readonly object[], beginning: Beginning, { atMs, links, wasEdited, lifetimes }: StoredForm): void {
     const { length } = messages
     const { raw, items: own } = this.#last
     const items = withRest(beginning, length)
@@ -166,7 +158,8 @@ export class Conversation {
     this.#beginning = beginning
     this.#last = { raw: messages, items }
     this.#notices.takeOver(items, length)
-    this.#sentMs = atMs
+    this.earlier = { messages: length, at: atMs }
+    this.lifetimes = lifetimes
     this.#isElsewhere = isSmallPart(length, links.length - 1)
     this.#wasEdited ||= wasEdited
   }
@@ -276,7 +269,7 @@ export class Conversation {
 
   /** The last request goes out once more: from now on, the provider has it cached. */
   #again(): void {
-    this.#sentMs = this.#now()
+    this.earlier = { messages: this.raw.length, at: this.#now() }
     void this.#opened?.then(({ projection }) => projection.sentAgain()).catch(() => {})
   }
 
@@ -377,7 +370,7 @@ export class Conversation {
         this.#isOld = true
         return [...messages]
       },
-      ...(this.#sentMs === undefined ? {} : { sentMs: this.#sentMs, sentMessages: this.#common }),
+      ...(this.earlier === undefined ? {} : { sentMs: this.earlier.at, sentMessages: this.#common }),
       looked: () => this.#looked,
       onWarning: (sentence) => this.#options.onTrouble('projection', sentence.replace(/^pi-context-manager: /, '')),
       model: () => modelOf(this.#request as ModelRequest),

@@ -20,7 +20,7 @@ import { folderOf, share } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import { marksOf } from './said.ts'
 import { shapeOf } from './shape.ts'
-import { askedIn, asideOf, branchIn, choose, commonLinks, isMost, isNewChat, opened } from './stored.ts'
+import { askedIn, asideOf, branchIn, choose, commonLinks, isItsOwn, isMost, isNewChat, opened } from './stored.ts'
 import type { AskedRequest, FormChoice, Near } from './stored.ts'
 import { TracesSoFar } from './traces.ts'
 
@@ -98,7 +98,7 @@ export class Conversations {
     const isContinued = isEdit || left !== undefined || near?.isWhole === true
     const asBranch = isContinued ? undefined : this.#branchOf(key, known, asked, near?.common ?? 0)
     const isBranch = asBranch !== undefined
-    const isBegun = near === undefined || (!isContinued && !isBranch && isNewChat(near, asked))
+    const isBegun = near === undefined || (!isContinued && !isBranch && (isNewChat(near, asked) || isItsOwn(near, asked)))
     if (!isContinued && !isBranch && !isBegun) {
       this.#noteBranch(key, near, asked)
       const conversation = this.#of(near, asked)

@@ -31,11 +31,11 @@ export function isEditOf(before: Traces, now: Traces, common: number): boolean {
 /**
  * True if a request is a conversation whose host has changed only the messages after its last answer, as with a reminder that the next
  * request does not have there, and whose model has answered since. A question on the side has no further answer, and a request that
- * continues one is known by that question.
+ * continues one is known by that question. `hasPrompt`: the `common` messages include a user's, so that no answer need be among them.
  */
-export function isGoneOn(before: Traces, now: Traces, common: number): boolean {
-  const isAnswered = tracesOf('a', before.slice(0, common + 1)).length > 0
-  return isAnswered && answersIn(before, common).length === 0 && answersIn(now, common).length > 0
+export function isGoneOn(before: Traces, now: Traces, common: number, hasPrompt: boolean): boolean {
+  const isSame = hasPrompt || tracesOf('a', before.slice(0, common + 1)).length > 0
+  return isSame && answersIn(before, common).length === 0 && answersIn(now, common).length > 0
 }
 
 function answersIn(traces: Traces, from: number): string[] {

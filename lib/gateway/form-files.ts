@@ -6,6 +6,8 @@ import { basename, dirname, join } from 'node:path'
 import { placeOf } from '../projection/index.ts'
 import type { EditedItem } from '../projection/index.ts'
 import { defaultStorePath, denial, isDenial, isFields, isRunning, statOf, UNFINISHED } from '../core/index.ts'
+import { LIFETIME_OPTIONS } from '../models/index.ts'
+import type { LastChoice } from '../models/index.ts'
 import type { StoreOptions } from '../../index.js'
 import { isSealed, opened } from './seal.ts'
 import type { Sealed, Unsealed } from './seal.ts'
@@ -43,6 +45,8 @@ export interface StoredForm {
   said: readonly string[]
   /** Its traces; undefined in a file of an earlier version. */
   traces: Traces | undefined
+  /** The lifetimes of the cache that it asked for; undefined: the client's own. */
+  lifetimes: LastChoice | undefined
   /** The form as a line of a file by itself. */
   line(): WholeLine
   /**
@@ -85,6 +89,8 @@ export interface Line {
   said?: readonly string[]
   /** The traces behind as many as it takes links from the line before. */
   traces?: Traces
+  /** The lifetimes that were asked for, if they were chosen. */
+  lifetimes?: LastChoice
   /** The user went back: the form of the line before is one that was left. */
   leaves?: true
 }
@@ -173,10 +179,18 @@ export function readForm(path: string, key?: string): Remembered | undefined {
   }
 }
 
-function formOf({ items, links, atMs, wasEdited, said = [], traces }: Line): StoredForm {
+function formOf({ items, links, atMs, wasEdited, said = [], traces, lifetimes: noted }: Line): StoredForm {
   const marks = said.length === 0 ? {} : { said }
-  const line = { items, links, atMs, wasEdited, ...marks, ...(traces === undefined ? {} : { traces }) }
-  return { links, atMs, wasEdited, said, traces, line: () => line, open: (chain, length) => opened(items, links.length - 1, chain, length) }
+  const lifetimes = isChoice(noted) ? noted : undefined
+  const line = { items, links, atMs, wasEdited, ...marks, ...(traces === undefined ? {} : { traces }), ...(lifetimes === undefined ? {} : { lifetimes }) }
+  return { links, atMs, wasEdited, said, traces, lifetimes, line: () => line, open: (chain, length) => opened(items, links.length - 1, chain, length) }
+}
+
+function isChoice(value: unknown): value is LastChoice {
+  if (!isFields(value)) return false
+  const { option, head, conversation, hourUntil } = value
+  const isLifetime = (one: unknown): boolean => one === '5m' || one === '1h'
+  return LIFETIME_OPTIONS.some((one) => one === option) && isLifetime(head) && isLifetime(conversation) && Number.isInteger(hourUntil)
 }
 
 function isBeside(value: unknown): value is BesideLine {

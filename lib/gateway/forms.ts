@@ -12,6 +12,7 @@ import type { EditedItem } from '../projection/index.ts'
 import { formFile, formFiles, headOf, MOST_BESIDE, readForm, stateOf, tidyForms } from './form-files.ts'
 import type { BesideLine, BranchMark, Line, Named, Remembered, StoredForm, WholeLine } from './form-files.ts'
 import { beginningOf } from './beginning.ts'
+import type { LastChoice } from '../models/index.ts'
 import { commonLength, linkOf } from './prefix.ts'
 import { sealed } from './seal.ts'
 import type { Traces } from './traces.ts'
@@ -30,6 +31,8 @@ export interface LastForm {
   said?: readonly string[]
   /** Its traces, if they are noted. */
   traces?: Traces
+  /** The lifetimes of the cache that it asks for, if they were chosen. */
+  lifetimes?: LastChoice | undefined
 }
 
 /** A file, as far as this process knows it. */
@@ -191,16 +194,16 @@ export class Forms {
 
 /** A form of this process, as those of others. */
 export function inMemory(form: LastForm): StoredForm {
-  const { chain, items, atMs, wasEdited, said = [], traces } = form
+  const { chain, items, atMs, wasEdited, said = [], traces, lifetimes } = form
   const count = chain.length - 1
   const links = chain.map(linkOf)
-  return { links, atMs, wasEdited, said, traces, line: () => lineOf(form), open: (_, length) => beginningOf(items, count, length) }
+  return { links, atMs, wasEdited, said, traces, lifetimes, line: () => lineOf(form), open: (_, length) => beginningOf(items, count, length) }
 }
 
 /** A form as a line: its items from one on, and the same for its links and traces. */
-function lineOf({ chain, items, atMs, wasEdited, said, traces }: LastForm, kept = 0, linked = 0): WholeLine {
+function lineOf({ chain, items, atMs, wasEdited, said, traces, lifetimes }: LastForm, kept = 0, linked = 0): WholeLine {
   const marks = said === undefined ? {} : { said }
-  const own = traces === undefined ? {} : { traces: traces.slice(linked) }
+  const own = { ...(traces !== undefined && { traces: traces.slice(linked) }), ...(lifetimes !== undefined && { lifetimes }) }
   return { atMs, wasEdited, ...marks, ...own, items: sealed(items, kept, chain), links: chain.slice(linked).map(linkOf) }
 }
 

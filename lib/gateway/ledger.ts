@@ -280,7 +280,7 @@ function take(state: State, receipts: readonly RollReceipt[]): void {
 
 /** Returns what the host's own request would have been billed. */
 function plainBill(
-  { request, sender, isAside, isEdited, plainBytes, sentBytes, chosen, window, lifetimeMs, reach }: LedgerEntry,
+  { request, sender, conversation, isAside, isEdited, plainBytes, sentBytes, chosen, window, lifetimeMs, reach }: LedgerEntry,
   usage: Usage,
   { account, host, rolling, lastAt }: State,
   others: () => readonly PlainAccount[],
@@ -303,6 +303,7 @@ function plainBill(
     ...(chosen !== undefined && asked !== undefined && { chosen: { own: asked, sent: livesOf(chosen) } }),
     reach,
     isMarked: isFields(body['cache_control']),
+    ...(conversation?.earlier !== undefined && { earlier: conversation.earlier }),
   }
   const rule = compactionOf(host, sender.isLong === true ? Math.max(window, LONG_WINDOW) : window)
   if (isAside) return account.aside({ ...own, hasRolled: false }, usage, rule)

@@ -1,8 +1,6 @@
 /** When a host compacts its conversation, and what it keeps of it. */
-import { isFields } from '../core/index.ts'
-import type { Fields } from '../core/index.ts'
 import type { CompactionRule } from '../models/index.ts'
-import { geminiField } from '../projection/index.ts'
+import { isUsers } from './request.ts'
 
 /** The text that replaces the first messages. */
 export interface Summary {
@@ -31,11 +29,4 @@ export function newest(messages: readonly object[], sizes: readonly number[], mo
   let size = 0
   for (let at = messages.length - 1; at >= 0 && size < most; at -= 1) if (isUsers(messages[at])) size = Math.min(most, size + (sizes[at] as number))
   return size
-}
-
-/** True if a message is what a user has said, and no tool's output. */
-export function isUsers(message: object | undefined): boolean {
-  const { role, content, parts } = message as Fields
-  const blocks = [content, parts].flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : []))
-  return role === 'user' && !blocks.some((block) => isFields(block) && (block['type'] === 'tool_result' || isFields(geminiField(block, 'functionResponse'))))
 }

@@ -9,8 +9,9 @@ import { isAnswer, marksIn, PlainCache, sizeOf } from './plain-cache.ts'
 import type { CacheReach } from './plain-cache.ts'
 import { billed, leftApart, promptOf } from './plain-lives.ts'
 import type { Lives } from './plain-lives.ts'
-import { isDue, isUsers, newest, sum, WHOLE } from './plain-summary.ts'
+import { isDue, newest, sum, WHOLE } from './plain-summary.ts'
 import type { Summary } from './plain-summary.ts'
+import { isUsers } from './request.ts'
 import { commonLength, hasMost } from './prefix.ts'
 
 /** A request that was answered. */
@@ -37,6 +38,8 @@ export interface PlainRequest {
   reach: CacheReach
   /** The host asks to cache the whole request, without markers in the messages. */
   isMarked: boolean
+  /** The last request of a process before this one: the number of its messages, which this one begins with, and when it went out. */
+  earlier?: { messages: number; at: number }
 }
 
 /** The bill of a call without us. */
@@ -157,7 +160,7 @@ export class PlainAccount {
     const isOnly = last !== undefined && !others().some((other) => (other.#branch?.last.at ?? 0) > last.at)
     if (rule.window > 0 && this.#wasEdited) tokens = Math.min(tokens, Math.max(own, rule.window))
     const cached =
-      last === undefined ? (tokens * usage.cacheRead) / Math.max(1, own) : this.#cached({ last, cache }, request, usage, { rate, isNew, isOnly, common })
+      last === undefined ? this.#foundFirst(request, usage, tokens, rate) : this.#cached({ last, cache }, request, usage, { rate, isNew, isOnly, common })
     this.#branch = this.#answered(isNew ? new PlainCache() : cache, last, request, usage, { rate, tokens, off, common: isNew ? 0 : common })
     if (isNew) this.#forget()
     if (reaching.hasRolled) for (const other of this.#models.values()) other.isBehindRoll = true
@@ -281,6 +284,19 @@ export class PlainAccount {
     return { tokens: Math.max(0, near.tokens + near.by * rate), off: near.off + Math.abs(near.by) }
   }
 
+  /** The tokens that the provider would have found of the first request that is known. Where we have rolled in it, its bill says nothing of the host's own. */
+  #foundFirst({ messages, systemTokens, at, chosen, lifetimeMs, hasRolled, earlier }: PlainRequest, usage: Usage, tokens: number, rate: number): number {
+    const own = promptOf(usage)
+    if (earlier === undefined) return (tokens * usage.cacheRead) / Math.max(1, own)
+    const pauseMs = at - earlier.at
+    const fresh = rate * sum(messages.slice(earlier.messages).map(sizeOf))
+    const left = (chosen === undefined ? undefined : leftApart(chosen, pauseMs)) ?? (hasRolled && pauseMs < lifetimeMs ? 'all' : 'as ours')
+    if (left === 'nothing') return 0
+    if (left === 'head') return 4 * systemTokens * rate
+    if (left === 'all') return Math.max(0, tokens - fresh)
+    return usage.cacheRead >= FOUND * (own - fresh) ? tokens - (own - usage.cacheRead) : usage.cacheRead
+  }
+
   /** The number of tokens of the host's request that the provider would have read from its cache. */
   #cached(
     { last, cache }: Branch,
@@ -307,7 +323,9 @@ export class PlainAccount {
     if (!hasRolled && cacheRead === 0 && reach.kind === 'prefix') return 0
     const found = cache.found({ ...request, rate, at }, last.messages, common)
     // OpenAI counts what it has found in such steps.
-    return Math.max(cacheRead, reach.kind === 'prefix' && cacheRead % STEP === 0 ? STEP * Math.floor(found / STEP) : found)
+    // A shorter request has its beginning nearer to its end, within the reach of a provider that looks back over endings.
+    const least = reach.kind === 'endings' && request.isEdited ? 0 : cacheRead
+    return Math.max(least, reach.kind === 'prefix' && cacheRead % STEP === 0 ? STEP * Math.floor(found / STEP) : found)
   }
 
   /** A gateway that has just been started does not know of earlier compactions. They are where they must have been. */

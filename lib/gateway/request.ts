@@ -146,6 +146,13 @@ export function isAnswer(message: object): boolean {
   return role === 'assistant' || role === 'model' || role === 'tool' || /_(?:call|output)$/.test(textOf(type))
 }
 
+/** True if a message is what a user has said, and no tool's output. */
+export function isUsers(message: object | undefined): boolean {
+  const { role, content, parts } = message as Fields
+  const blocks = [content, parts].flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : []))
+  return role === 'user' && !blocks.some((block) => isFields(block) && (block['type'] === 'tool_result' || isFields(geminiField(block, 'functionResponse'))))
+}
+
 /** The largest number of a host's messages before the first answer. */
 const MOST_FIRST = 16
 

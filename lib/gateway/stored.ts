@@ -7,7 +7,7 @@ import type { BranchMark, Remembered, StoredForm } from './form-files.ts'
 import { isPaired } from './pairs.ts'
 import type { Sender } from './identity.ts'
 import { chainOf, linkOf } from './prefix.ts'
-import { isAnswer } from './request.ts'
+import { isAnswer, isUsers } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import { lengthAnew, lengthsOf, saidIn } from './said.ts'
 import type { Said } from './said.ts'
@@ -101,6 +101,11 @@ export function isNewChat({ live, common }: Near, { request: { hasTools, message
   return live === undefined && !isNamed && hasTools && !messages.slice(0, common).some(isAnswer)
 }
 
+/** True if a request has answers of its own and none of the conversation that it begins like: it is another one. */
+export function isItsOwn({ common }: Near, { request: { hasTools, messages } }: AskedRequest): boolean {
+  return hasTools && !messages.slice(0, common).some(isAnswer) && messages.slice(common).some(isAnswer)
+}
+
 /** The form of a request that leaves its conversation as it is. */
 export function asideOf({ stored: { form }, common }: Near, { request, chain }: AskedRequest): SentForm {
   const { length } = request.messages
@@ -120,7 +125,9 @@ function editedIn(all: readonly Near[], asked: AskedRequest): Near | undefined {
     const isEdited = ({ stored: { form }, common }: Near): boolean =>
       form.traces === undefined ? isLong(form, traces().length - 1) : isEditOf(form.traces, traces(), common)
     const hasGoneOn = ({ stored, common }: Near): boolean =>
-      stored.form.traces !== undefined && branchIn(stored, asked, common) === undefined && isGoneOn(stored.form.traces, traces(), common)
+      stored.form.traces !== undefined &&
+      branchIn(stored, asked, common) === undefined &&
+      isGoneOn(stored.form.traces, traces(), common, asked.request.messages.slice(0, common).some(isUsers))
     return all.findLast(isEdited) ?? all.findLast(hasGoneOn)
   }
   if (!all.some(({ stored }) => stored.form.said.length > 0) || said().chain.length === 1) return undefined

@@ -20,7 +20,7 @@ export type { AnsweredCall, CacheCounts, CallKind, KeptLost, NextCall, Pause } f
 export { compactionOf, firstKept, INSTRUCTIONS, PI_COMPACTION, piCompaction, SUMMARIZED_RESULT, SUMMARY_TOKENS } from './compaction.ts'
 export type { CompactionRule, PiCompaction } from './compaction.ts'
 export { ConversationLifetimes, isAnthropicApi, LIFETIME_MS, LIFETIME_OPTIONS, LIFETIME_WRITE, slackOf } from './lifetime.ts'
-export type { Asked, CacheLifetime, Choice, Chosen, LifetimeMoment, LifetimeOption, Written } from './lifetime.ts'
+export type { Asked, CacheLifetime, Choice, Chosen, LastChoice, LifetimeMoment, LifetimeOption, TakenChoice, Written } from './lifetime.ts'
 export { countsTogether, soundUsage } from './counts.ts'
 export type { GivenCounts, SoundUsage } from './counts.ts'
 export { addLoss, noLoss } from './losses.ts'

@@ -26,6 +26,19 @@ export interface Choice {
   hourUntil: number
 }
 
+/** The lifetimes that a conversation's last request asked for, and the option by which they were chosen. */
+export interface LastChoice extends Choice {
+  option: LifetimeOption
+}
+
+/** What another process has asked for a conversation. */
+export interface TakenChoice {
+  choice: LastChoice
+  /** When its last request went out, in milliseconds since the epoch, and the number of its messages. */
+  at: number
+  messages: number
+}
+
 /** `client`: leave the client's markers alone. `auto`: by this rule. The others: the same for all markers. */
 export type LifetimeOption = 'auto' | 'client' | CacheLifetime
 
@@ -93,6 +106,8 @@ const LEAD_TOKENS = 20_000
 export class ConversationLifetimes {
   readonly #option: LifetimeOption
   #last: Last | undefined
+  /** The last request of another process, until it is not the last one any more. */
+  #taken: TakenChoice | undefined
   /** When a conversation that was begun elsewhere was first seen here. */
   #joinedAt: number | undefined
   #pauses = 0
@@ -105,17 +120,22 @@ export class ConversationLifetimes {
   /** The lifetime that the provider gives, whatever the markers ask for. */
   #given: CacheLifetime | undefined
 
-  constructor(option: LifetimeOption) {
+  /** `taken`: the conversation goes on from another process. */
+  constructor(option: LifetimeOption, taken?: TakenChoice) {
     this.#option = option
+    this.#taken = taken
   }
 
   /** The lifetimes for a request with this number of messages; undefined: the client's own. */
   next(moment: LifetimeMoment, messages: number): Chosen | undefined {
     const { asked, at, isNew } = moment
     if (this.#option === 'client' || this.#given !== undefined || (asked.head === undefined && asked.conversation === undefined)) return undefined
+    // Without a marker of their own, system and tools live as long as the conversation.
+    if (this.#option === 'auto' && this.#last === undefined && asked.head === undefined) return undefined
+    const held = this.#held(moment)
     // Prefixes that another process wrote are still cached, with lifetimes that we don't know.
     if (this.#last === undefined && !isNew && !this.#hasExpired(at)) return undefined
-    const choice = this.#option === 'auto' ? this.#chosen(moment) : fixed(this.#option)
+    const choice = held ?? (this.#option === 'auto' ? this.#chosen(moment) : fixed(this.#option))
     const isHeadNew = this.#last?.choice.head !== choice.head
     this.#count(moment, choice)
     this.#last = {
@@ -124,11 +144,35 @@ export class ConversationLifetimes {
       messages,
       prompt: this.#last?.prompt ?? 0,
       systemTokens: moment.systemTokens,
-      isHeadNew,
+      isHeadNew: isHeadNew && asked.head !== undefined,
       isHour: asked.conversation === '1h',
       pause: this.#pause,
     }
     return choice
+  }
+
+  /** Goes on from another process. Returns its choice if another option made it: it holds for as long as what was written by it lives. */
+  #held({ at, asked, systemTokens }: LifetimeMoment): Chosen | undefined {
+    if (this.#taken === undefined) return undefined
+    const { choice, messages } = this.#taken
+    if (this.#last === undefined) {
+      const isHour = asked.conversation === '1h'
+      const { head, conversation, hourUntil } = choice
+      const why = 'as the process before this one has asked, while that is cached'
+      this.#last = {
+        at: this.#taken.at,
+        choice: { head, conversation, hourUntil, why },
+        messages,
+        prompt: 0,
+        systemTokens,
+        isHeadNew: false,
+        isHour,
+        pause: undefined,
+      }
+    }
+    const isLiving = at - this.#last.at <= Math.max(LIFETIME_MS[choice.head], LIFETIME_MS[choice.conversation])
+    if (choice.option === this.#option || !isLiving) this.#taken = undefined
+    return this.#taken === undefined ? undefined : this.#last.choice
   }
 
   /** Estimate of what the choices have saved so far against the client's own markers, in fresh tokens. */

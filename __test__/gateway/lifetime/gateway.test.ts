@@ -9,7 +9,9 @@ import { markerRefusal, markersOf } from '../../../rig/markers.ts'
 import { folder } from '../../core/setup.ts'
 import { cli } from '../../replay/support.ts'
 import { gatewayCharges, LifetimeSums } from '../../../lib/usage/index.ts'
-import { AnthropicLoop, gatewayTo, long, upstream } from '../support.ts'
+import type { Gateway } from '../../../lib/gateway/gateway.ts'
+import type { LifetimeOption } from '../../../lib/models/index.ts'
+import { AnthropicLoop, gatewayTo, lasting, long, upstream } from '../support.ts'
 
 afterEach(cleanUp)
 
@@ -97,6 +99,47 @@ describe('the lifetime of cached prefixes', () => {
     expect(gateway.ledger.sessions[0]!.rolls.length).toBeGreaterThan(0)
     expect(server.refusals).toEqual([])
     for (const body of server.bodies) expect(lifetimes(body)).toEqual(['1h', '1h', '5m'])
+  })
+
+  test.each<[first: LifetimeOption, second: LifetimeOption, ttl: string | undefined, sent: string[]]>([
+    ['auto', 'auto', '1h', ['1h', '1h', '5m']],
+    ['5m', '5m', '1h', ['5m', '5m', '5m']],
+    ['1h', '1h', undefined, ['1h', '1h', '1h']],
+    ['5m', '1h', undefined, ['5m', '5m', '5m']],
+    ['1h', 'auto', '1h', ['1h', '1h', '1h']],
+  ])('%s, then a gateway with %s on the same conversation: what is cached keeps its lifetime', async (first, second, ttl, sent) => {
+    const server = await provider()
+    const own = lasting()
+    let now = Date.UTC(2026, 0, 1)
+    const open = (cacheLifetime: LifetimeOption): Promise<{ gateway: Gateway }> => gatewayTo(server.url, { ...OPEN, ...own, cacheLifetime, now: () => now })
+    const one = await open(first)
+    const loop = new MarkedLoop(one.gateway, ttl)
+    await loop.prompt('begin')
+    for (let n = 0; n < 3; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`, 10))
+    await one.gateway.close()
+    now += 60_000
+    const two = await open(second)
+    loop.url = two.gateway.url
+    for (let n = 3; n < 6; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`, 10))
+    expect(server.bodies.map(lifetimes)).toEqual(server.bodies.map(() => sent))
+    expect(server.refusals).toEqual([])
+    // Once that has expired, the second one chooses.
+    now += 61 * 60_000
+    await loop.call('Bash', { command: 'cat n6' }, long('n6', 10))
+    const chosen = { auto: ['1h', '1h', '5m'], '5m': ['5m', '5m', '5m'], '1h': ['1h', '1h', '1h'], client: [] }[second]
+    expect(lifetimes(server.bodies.at(-1))).toEqual(chosen)
+  })
+
+  test('a client that marks only its messages keeps its hour, and is told nothing of its provider', async () => {
+    const server = await provider()
+    const { gateway, warnings } = await gatewayTo(server.url, OPEN)
+    const loop = new MarkedLoop(gateway, '1h')
+    loop.tools = loop.tools.map((tool) => ({ ...tool, cache_control: undefined }))
+    loop.more = { system: [{ type: 'text', text: 'You are a test.' }] }
+    await loop.prompt('begin')
+    for (let n = 0; n < 3; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`, 10))
+    expect(server.bodies.map(lifetimes)).toEqual(server.bodies.map(() => ['1h']))
+    expect(warnings).toEqual([])
   })
 
   test('a provider that keeps all for five minutes is asked no more, and the user hears of it once', async () => {

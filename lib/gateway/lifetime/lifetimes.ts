@@ -3,10 +3,11 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { ProjectedModel } from '../../projection/index.ts'
 import { askedIn, lifetimeEdit, spliced } from '../../projection/index.ts'
 import type { Usage } from '../answer.ts'
+import type { LifetimeOwner } from '../conversation-options.ts'
 import { textOf } from '../body.ts'
 import type { ModelRequest } from '../request.ts'
 import { binds, ConversationLifetimes, slackOf } from '../../models/index.ts'
-import type { Chosen, LifetimeOption } from '../../models/index.ts'
+import type { Chosen, LastChoice, LifetimeOption } from '../../models/index.ts'
 
 /** The settings by which a gateway chooses. */
 export interface LifetimesOptions {
@@ -17,16 +18,10 @@ export interface LifetimesOptions {
   now: () => number
 }
 
-/** A conversation, as far as it matters here. */
-export interface LifetimeOwner {
-  readonly id: string
-  readonly raw: readonly object[]
-}
-
 /** Chooses the lifetimes of conversations. */
 export class Lifetimes {
   readonly #options: LifetimesOptions
-  readonly #ofConversations = new WeakMap<LifetimeOwner, ConversationLifetimes>()
+  readonly #ofConversations = new WeakMap<LifetimeOwner, { rule: ConversationLifetimes; choice: LastChoice | undefined }>()
   /** The savings that bills have, in fresh tokens. */
   readonly #noted = new WeakMap<LifetimeOwner, number>()
   readonly #open = new WeakSet<ModelRequest>()
@@ -61,13 +56,16 @@ export class Lifetimes {
       },
       request.messages.length,
     )
+    const { option } = this.#options
+    conversation.lifetimes = chosen === undefined ? undefined : { option, head: chosen.head, conversation: chosen.conversation, hourUntil: chosen.hourUntil }
+    this.#ofConversations.set(conversation, { rule: own, choice: conversation.lifetimes })
     const lifetime = chosen?.conversation ?? own.given
     if (lifetime !== undefined) request.lifetime = lifetime
   }
 
   /** The choice for the last request of a conversation; undefined: the client's own. */
   of(conversation: LifetimeOwner | undefined): Chosen | undefined {
-    return conversation === undefined ? undefined : this.#ofConversations.get(conversation)?.last
+    return conversation === undefined ? undefined : this.#ofConversations.get(conversation)?.rule.last
   }
 
   /** The lifetimes that a request was sent with; undefined: the client's own. */
@@ -78,7 +76,7 @@ export class Lifetimes {
   /** The choice in a sentence, and what the choices have saved so far in fresh tokens; undefined if the client's own holds. */
   told(conversation: LifetimeOwner | undefined): { why: string; savedTokens: number } | undefined {
     const chosen = this.of(conversation)
-    const own = conversation === undefined ? undefined : this.#ofConversations.get(conversation)
+    const own = conversation === undefined ? undefined : this.#ofConversations.get(conversation)?.rule
     return chosen === undefined || own === undefined ? undefined : { why: chosen.why, savedTokens: Math.round(own.savedTokens) }
   }
 
@@ -102,7 +100,7 @@ export class Lifetimes {
 
   /** Takes what was billed for the last request. Returns a sentence if the provider gives another lifetime than it was asked for. */
   answered(conversation: LifetimeOwner | undefined, request: ModelRequest, usage: Usage | undefined): string | undefined {
-    const own = conversation === undefined ? undefined : this.#ofConversations.get(conversation)
+    const own = conversation === undefined ? undefined : this.#ofConversations.get(conversation)?.rule
     if (own === undefined || own.given !== undefined || usage === undefined || !this.#open.has(request)) return undefined
     const { input, cacheRead, cacheWrite, cacheWriteHour = 0 } = usage
     own.answered({ fiveMinutes: cacheWrite - cacheWriteHour, hour: cacheWriteHour, prompt: input + cacheRead + cacheWrite, read: cacheRead })
@@ -110,10 +108,14 @@ export class Lifetimes {
     return `the provider keeps its cache for ${own.given === '1h' ? 'an hour' : 'five minutes'}, whatever a request asks for; its lifetime is left to the client`
   }
 
+  /** The rule of a conversation; another one if another process has gone on with it. */
   #of(conversation: LifetimeOwner): ConversationLifetimes {
-    let own = this.#ofConversations.get(conversation)
-    if (own === undefined) this.#ofConversations.set(conversation, (own = new ConversationLifetimes(this.#options.option)))
-    return own
+    const own = this.#ofConversations.get(conversation)
+    const { lifetimes: choice, earlier = { messages: 0, at: 0 } } = conversation
+    if (own !== undefined && own.choice === choice) return own.rule
+    const rule = new ConversationLifetimes(this.#options.option, choice === undefined ? undefined : { choice, ...earlier })
+    this.#ofConversations.set(conversation, { rule, choice })
+    return rule
   }
 }
 
