@@ -134,6 +134,22 @@ describe('the rule of lifetimes', () => {
     }
   })
 
+  test('messages keep the hour that they were written with until a roll writes them anew', () => {
+    const own = new ConversationLifetimes('auto')
+    const moment = { asked: HOUR, isBound: true, systemTokens: 1_000, read: 0.1, slackTokens: 5_000 }
+    const isSame = (one: unknown, other: unknown): boolean => one === other
+    const send = (at: number, messages: string): string => {
+      own.next({ ...moment, at: at * 1_000, isNew: at === 0 })
+      const { conversation, hourUntil } = own.sent([...messages], isSame)!
+      const isShort = conversation === '5m'
+      own.answered({ fiveMinutes: isShort ? 30_000 : 0, hour: isShort ? 0 : 30_000, prompt: 30_000, read: 0 })
+      return `${conversation} ${hourUntil}`
+    }
+    // Each call writes 30,000 tokens at .75 more: five minutes lead from the third one on.
+    expect(['a', 'abc', 'abcde', 'abcdefg'].map((messages, at) => send(at, messages))).toEqual(['1h 0', '1h 0', '5m 3', '5m 3'])
+    expect(send(4, 'Xefgh')).toBe('5m 0')
+  })
+
   test('a lifetime changes only where its prefix is new, in 2,000 random conversations', () => {
     const next = random(3).below
     for (let n = 0; n < 2_000; n += 1) {

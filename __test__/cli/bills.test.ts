@@ -93,25 +93,24 @@ describe('written tokens are priced by the lifetime that they were written with'
   })
 })
 
-test.each<[options: string[]]>([
-  [['--read', '0.1']],
-  [['--write', '2']],
-  [['--read', '0.1', '--write', '2']],
-])('replay with %j: what no option names is as recorded', async (given) => {
-  const split = { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 1e5 }
-  const calls = [1, 2, 3].map((n) => answer(`m${n}`, { ...written(1e5, split), cache_read_input_tokens: n === 1 ? 0 : 1e5 }))
-  const file = write(
-    join(temporaryFolder(), 's.jsonl'),
-    calls.flatMap((call, n) => [prompt(`go ${n}`), call]),
-  )
-  const paid = async (options: string[]): Promise<number> => {
-    const { sessions } = JSON.parse((await cli(['replay', file, '--json', '--policies', 'pi', ...options])).stdout)
-    return sessions[0].paid.cost
-  }
-  // Opus 4.5: 5 dollars for a million fresh tokens; it writes for an hour at twice that, and reads at a tenth.
-  expect(await paid([])).toBeCloseTo((3e5 * 10 + 2e5 * 0.5) / 1e6, 6)
-  expect(await paid(given)).toBeCloseTo(3e5 * 2 + 2e5 * 0.1, 0)
-})
+test.each<[options: string[]]>([[['--read', '0.1']], [['--write', '2']], [['--read', '0.1', '--write', '2']]])(
+  'replay with %j: what no option names is as recorded',
+  async (given) => {
+    const split = { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 1e5 }
+    const calls = [1, 2, 3].map((n) => answer(`m${n}`, { ...written(1e5, split), cache_read_input_tokens: n === 1 ? 0 : 1e5 }))
+    const file = write(
+      join(temporaryFolder(), 's.jsonl'),
+      calls.flatMap((call, n) => [prompt(`go ${n}`), call]),
+    )
+    const paid = async (options: string[]): Promise<number> => {
+      const { sessions } = JSON.parse((await cli(['replay', file, '--json', '--policies', 'pi', ...options])).stdout)
+      return sessions[0].paid.cost
+    }
+    // Opus 4.5: 5 dollars for a million fresh tokens; it writes for an hour at twice that, and reads at a tenth.
+    expect(await paid([])).toBeCloseTo((3e5 * 10 + 2e5 * 0.5) / 1e6, 6)
+    expect(await paid(given)).toBeCloseTo(3e5 * 2 + 2e5 * 0.1, 0)
+  },
+)
 
 test('an answer has one bill, although its user typed while it came', async () => {
   const [early, last] = [1, 5_000].map((output_tokens) => ({ ...written(20_000, { ephemeral_5m_input_tokens: 20_000 }), output_tokens }))

@@ -13,13 +13,12 @@ import { firstPrompt } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import type { GatewayBreak } from './break.ts'
 import { CacheAccount } from './cache-account.ts'
-import { compactionOf, LIFETIME_MS, LONG_WINDOW, pricesWith } from '../models/index.ts'
+import { compactionOf, livesOf, LONG_WINDOW, pricesWith } from '../models/index.ts'
 import type { CataloguePrices, Choice } from '../models/index.ts'
 import { askedIn } from '../projection/index.ts'
 import { PlainAccount } from './plain.ts'
 import type { CacheReach } from './plain-cache.ts'
 import type { PlainBill } from './plain.ts'
-import type { Lives } from './plain-lives.ts'
 import { answerCost, inputCost, plainCost, summaryCost } from './saving.ts'
 
 /** One request that has ended. */
@@ -286,10 +285,10 @@ function plainBill(
   others: () => readonly PlainAccount[],
 ): PlainBill {
   const { messages, model, systemTokens, body } = request
-  const { head, conversation: tail = head } = askedIn(body)
+  const asked = askedIn(body)
   // If its lifetimes were left alone, the request that was sent has the host's markers.
-  const ofHour = chosen === undefined ? (usage.cacheWriteHour ?? 0) / Math.max(1, usage.cacheWrite) : tail === '1h' ? 1 : 0
-  const asked = chosen === undefined ? undefined : livesOf({ head: head ?? tail ?? '5m', conversation: tail ?? '5m' })
+  const ofHour = chosen === undefined ? (usage.cacheWriteHour ?? 0) / Math.max(1, usage.cacheWrite) : (asked.conversation ?? asked.head) === '1h' ? 1 : 0
+  const lives = chosen === undefined ? undefined : { own: livesOf(asked), sent: livesOf(chosen) }
   const own = {
     messages,
     model,
@@ -299,8 +298,8 @@ function plainBill(
     isEdited,
     ofHour,
     at: lastAt,
-    lifetimeMs: asked?.messages ?? lifetimeMs,
-    ...(chosen !== undefined && asked !== undefined && { chosen: { own: asked, sent: livesOf(chosen) } }),
+    lifetimeMs: lives?.own.messages ?? lifetimeMs,
+    ...(lives !== undefined && { chosen: lives }),
     reach,
     isMarked: isFields(body['cache_control']),
     ...(conversation?.earlier !== undefined && { earlier: conversation.earlier }),
@@ -308,10 +307,6 @@ function plainBill(
   const rule = compactionOf(host, sender.isLong === true ? Math.max(window, LONG_WINDOW) : window)
   if (isAside) return account.aside({ ...own, hasRolled: false }, usage, rule)
   return account.next({ ...own, hasRolled: rolling !== undefined }, usage, rule, others)
-}
-
-function livesOf({ head, conversation }: Pick<Choice, 'head' | 'conversation'>): Lives {
-  return { head: LIFETIME_MS[head], messages: LIFETIME_MS[conversation] }
 }
 
 function sum(one: Usage, other: Usage): Usage {

@@ -230,7 +230,7 @@ export class ModelCalls {
     const edits = [editOf(request.body, body), list].flatMap((edit) => (edit !== undefined && 'fields' in edit ? Object.entries(edit.fields) : []))
     const { fields } = inEnvelope(request, { fields: Object.fromEntries(edits) })
     const edited = edits.length === 0 ? plain.bytes : splicedBody(plain, fields)
-    const bytes = this.#lifetimes.applied(request, conversation, edited)
+    const bytes = this.#lifetimes.applied(request, placed, edited)
     return bytes.equals(plain.bytes) ? { ...own, placed } : { ...own, placed, bytes, headers }
   }
 }

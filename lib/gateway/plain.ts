@@ -2,13 +2,12 @@
  * What a host's own requests would have been billed without us, with the compactions that the host would have made. It sees
  * the token counts of shorter requests, so it compacts later than alone, or never.
  */
-import { firstKept } from '../models/index.ts'
-import type { CompactionRule } from '../models/index.ts'
+import { firstKept, leftApart } from '../models/index.ts'
+import type { CompactionRule, Lives } from '../models/index.ts'
 import type { Usage } from './answer.ts'
 import { isAnswer, marksIn, PlainCache, sizeOf } from './plain-cache.ts'
 import type { CacheReach } from './plain-cache.ts'
-import { billed, leftApart, promptOf } from './plain-lives.ts'
-import type { Lives } from './plain-lives.ts'
+import { billed, promptOf } from './plain-bill.ts'
 import { isDue, newest, sum, WHOLE } from './plain-summary.ts'
 import type { Summary } from './plain-summary.ts'
 import { isUsers } from './request.ts'

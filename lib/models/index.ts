@@ -23,6 +23,8 @@ export { ConversationLifetimes, isAnthropicApi, LIFETIME_MS, LIFETIME_OPTIONS, L
 export type { Asked, CacheLifetime, Choice, Chosen, LastChoice, LifetimeMoment, LifetimeOption, TakenChoice, Written } from './lifetime.ts'
 export { countsTogether, soundUsage } from './counts.ts'
 export type { GivenCounts, SoundUsage } from './counts.ts'
+export { leftApart, livesOf } from './lives.ts'
+export type { Left, Lives } from './lives.ts'
 export { addLoss, noLoss } from './losses.ts'
 export type { LossSum } from './losses.ts'
 export { modelNamed, modelPriced } from './model.ts'

@@ -106,6 +106,8 @@ const LEAD_TOKENS = 20_000
 export class ConversationLifetimes {
   readonly #option: LifetimeOption
   #last: Last | undefined
+  /** The messages of the last request, if a part of them may keep an hour. */
+  #messages: readonly unknown[] | undefined
   /** The last request of another process, until it is not the last one any more. */
   #taken: TakenChoice | undefined
   /** When a conversation that was begun elsewhere was first seen here. */
@@ -126,8 +128,8 @@ export class ConversationLifetimes {
     this.#taken = taken
   }
 
-  /** The lifetimes for a request with this number of messages; undefined: the client's own. */
-  next(moment: LifetimeMoment, messages: number): Chosen | undefined {
+  /** The lifetimes for a request; undefined: the client's own. `messages`: how many it sends, if that is known before {@link sent}. */
+  next(moment: LifetimeMoment, messages = this.#last?.messages ?? 0): Chosen | undefined {
     const { asked, at, isNew } = moment
     if (this.#option === 'client' || this.#given !== undefined || (asked.head === undefined && asked.conversation === undefined)) return undefined
     // Without a marker of their own, system and tools live as long as the conversation.
@@ -149,6 +151,22 @@ export class ConversationLifetimes {
       pause: this.#pause,
     }
     return choice
+  }
+
+  /**
+   * Takes the messages of a request as they are about to go out, and returns the choice for it: what is new, or stands behind something
+   * new, is written with the lifetime of the conversation.
+   */
+  sent(messages: readonly unknown[], isSame: (one: unknown, other: unknown) => boolean): Chosen | undefined {
+    if (this.#last === undefined) return undefined
+    const { choice } = this.#last
+    const before = this.#messages
+    let { hourUntil } = choice
+    if (before !== undefined) hourUntil = commonOf(before, messages, hourUntil, isSame)
+    // They are compared only where a part of them keeps an hour.
+    this.#messages = choice.head === '1h' && (choice.conversation === '1h' || hourUntil > 0) ? messages : undefined
+    this.#last = { ...this.#last, messages: messages.length, choice: hourUntil === choice.hourUntil ? choice : { ...choice, hourUntil } }
+    return this.#last.choice
   }
 
   /** Goes on from another process. Returns its choice if another option made it: it holds for as long as what was written by it lives. */
@@ -312,6 +330,13 @@ export function slackOf({ billed, plain }: { billed: number; plain: number }): n
 /** True if an address is Anthropic's own API: others refuse a lifetime, or take it for theirs. */
 export function isAnthropicApi({ protocol, hostname }: URL): boolean {
   return protocol === 'https:' && hostname === 'api.anthropic.com'
+}
+
+/** The number of first messages, at most `most`, that two requests have in common. */
+function commonOf(before: readonly unknown[], now: readonly unknown[], most: number, isSame: (one: unknown, other: unknown) => boolean): number {
+  let common = 0
+  while (common < Math.min(most, before.length, now.length) && isSame(before[common], now[common])) common += 1
+  return common
 }
 
 function fixed(lifetime: CacheLifetime): Chosen {

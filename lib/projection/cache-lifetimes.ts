@@ -3,9 +3,10 @@
  * the host has set change, only in requests to Anthropic's own API, and by default only where a key pays by the token.
  */
 import { isFields } from '../core/index.ts'
-import { binds, ConversationLifetimes, isAnthropicApi, LIFETIME_MS, slackOf } from '../models/index.ts'
-import type { LifetimeOption } from '../models/index.ts'
+import { binds, ConversationLifetimes, isAnthropicApi, LIFETIME_MS, livesOf, slackOf } from '../models/index.ts'
+import type { LifetimeOption, Lives } from '../models/index.ts'
 import { askedIn, withLifetimes } from './cache-markers.ts'
+import { isEqual } from './identity.ts'
 import type { ProjectedModel } from './options.ts'
 
 /** A request that is about to be sent. */
@@ -44,6 +45,7 @@ export class CacheLifetimes {
   readonly #rule: ConversationLifetimes
   /** A request with a choice is not answered yet. */
   #isAsked = false
+  #lives: { own: Lives; sent: Lives; at: number } | undefined
 
   /** `auto` (default): by the rule, where a key pays by the token; `client`: as the host asks; `5m`, `1h`: always this long. */
   constructor(option: LifetimeOption = 'auto') {
@@ -66,9 +68,15 @@ export class CacheLifetimes {
     return choice === undefined ? undefined : LIFETIME_MS[choice.conversation]
   }
 
+  /** For how long the last request is kept as the host asks (`own`), and as it was sent. Undefined: as the host asks. `at`: when it was sent, in milliseconds since the epoch. */
+  get lives(): { own: Lives; sent: Lives; at: number } | undefined {
+    return this.#lives
+  }
+
   /** A body in Anthropic's format with the lifetimes that are chosen for it; the same object if it stays as it is. */
   applied<T>(body: T, { url, paysByToken, model, isNew, systemTokens, savedTokens = 0, at = Date.now(), warmedAt }: CachedRequest): T {
     this.#isAsked = false
+    this.#lives = undefined
     if (this.#option === 'client' || (this.#option === 'auto' && !paysByToken) || !URL.canParse(url) || !isAnthropicApi(new URL(url)) || !isFields(body))
       return body
     if (warmedAt !== undefined) this.#rule.refreshed(warmedAt)
@@ -83,8 +91,10 @@ export class CacheLifetimes {
       slackTokens: slackOf({ billed: 0, plain: savedTokens }),
     }
     const messages = body['messages']
-    const choice = this.#rule.next(moment, Array.isArray(messages) ? messages.length : 0)
+    let choice = this.#rule.next(moment)
+    if (choice !== undefined && Array.isArray(messages)) choice = this.#rule.sent(messages, isEqual)
     this.#isAsked = choice !== undefined
+    if (choice !== undefined) this.#lives = { own: livesOf(moment.asked), sent: livesOf(choice), at }
     return choice === undefined ? body : ((withLifetimes(body, choice) as T | undefined) ?? body)
   }
 

@@ -1,7 +1,7 @@
 /** The lifetimes of all conversations of a gateway, and where they may be chosen: at Anthropic's own API, with a key that pays by the token. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ProjectedModel } from '../../projection/index.ts'
-import { askedIn, lifetimeEdit, spliced } from '../../projection/index.ts'
+import { askedIn, isEqual, lifetimeEdit, spliced } from '../../projection/index.ts'
 import type { Usage } from '../answer.ts'
 import type { LifetimeOwner } from '../conversation-options.ts'
 import { textOf } from '../body.ts'
@@ -44,21 +44,16 @@ export class Lifetimes {
     const own = this.#of(conversation)
     const { input, cacheRead, binding } = this.#options.modelOf(request)
     const inFresh = (dollars = 0): number => (input > 0 ? (dollars * 1_000_000) / input : 0)
-    const chosen = own.next(
-      {
-        at: this.#options.now(),
-        asked: askedIn(request.body),
-        isNew: conversation.raw.length === 0 && !hasAnswer(request),
-        isBound: binds(binding),
-        systemTokens: request.systemTokens,
-        read: input > 0 ? cacheRead / input : 0.1,
-        slackTokens: slackOf({ billed: inFresh(costs?.billed), plain: inFresh(costs?.plain) }),
-      },
-      request.messages.length,
-    )
-    const { option } = this.#options
-    conversation.lifetimes = chosen === undefined ? undefined : { option, head: chosen.head, conversation: chosen.conversation, hourUntil: chosen.hourUntil }
-    this.#ofConversations.set(conversation, { rule: own, choice: conversation.lifetimes })
+    const chosen = own.next({
+      at: this.#options.now(),
+      asked: askedIn(request.body),
+      isNew: conversation.raw.length === 0 && !hasAnswer(request),
+      isBound: binds(binding),
+      systemTokens: request.systemTokens,
+      read: input > 0 ? cacheRead / input : 0.1,
+      slackTokens: slackOf({ billed: inFresh(costs?.billed), plain: inFresh(costs?.plain) }),
+    })
+    this.#note(conversation, own, chosen)
     const lifetime = chosen?.conversation ?? own.given
     if (lifetime !== undefined) request.lifetime = lifetime
   }
@@ -90,11 +85,15 @@ export class Lifetimes {
   }
 
   /** A body with the lifetimes of its conversation. */
-  applied(request: ModelRequest, conversation: LifetimeOwner | undefined, bytes: Buffer): Buffer {
-    const chosen = this.sentWith(request, conversation)
-    if (chosen === undefined) return bytes
+  applied(request: ModelRequest, { conversation, isAside }: { conversation: LifetimeOwner | undefined; isAside: boolean }, bytes: Buffer): Buffer {
+    if (conversation === undefined || this.sentWith(request, conversation) === undefined) return bytes
     const text = textOf(bytes)
-    const edit = lifetimeEdit(JSON.parse(text) as Record<string, unknown>, chosen)
+    const body = JSON.parse(text) as Record<string, unknown>
+    const { rule } = this.#ofConversations.get(conversation) ?? {}
+    const { messages } = body
+    if (!isAside && rule !== undefined && Array.isArray(messages)) this.#note(conversation, rule, rule.sent(messages, isEqual))
+    const chosen = this.of(conversation)
+    const edit = chosen === undefined ? undefined : lifetimeEdit(body, chosen)
     return edit === undefined ? bytes : Buffer.from(spliced(text, edit))
   }
 
@@ -106,6 +105,13 @@ export class Lifetimes {
     own.answered({ fiveMinutes: cacheWrite - cacheWriteHour, hour: cacheWriteHour, prompt: input + cacheRead + cacheWrite, read: cacheRead })
     if (own.given === undefined) return undefined
     return `the provider keeps its cache for ${own.given === '1h' ? 'an hour' : 'five minutes'}, whatever a request asks for; its lifetime is left to the client`
+  }
+
+  #note(conversation: LifetimeOwner, rule: ConversationLifetimes, chosen: Chosen | undefined): void {
+    const { option } = this.#options
+    const choice = chosen === undefined ? undefined : { option, head: chosen.head, conversation: chosen.conversation, hourUntil: chosen.hourUntil }
+    conversation.lifetimes = choice
+    this.#ofConversations.set(conversation, { rule, choice })
   }
 
   /** The rule of a conversation; another one if another process has gone on with it. */
