@@ -1,7 +1,8 @@
 /** The ledger of a branch over long random conversations: no request without us exceeds the window, and a resumed ledger continues the same bill. */
 import { describe, expect, test } from 'vitest'
 import { SavingLedger } from '../lib/projection/driver/ledger.ts'
-import type { PromptPrices } from '../lib/projection/driver/ledger.ts'
+import type { PromptPrices, PromptUsage } from '../lib/projection/driver/ledger.ts'
+import type { Left } from '../lib/models/index.ts'
 import type { PlainMessage } from '../lib/projection/driver/plain.ts'
 import { plainMessage } from '../lib/projection/driver/size.ts'
 import { compactionOf, firstKept, piCompaction } from '../lib/models/compaction.ts'
@@ -74,6 +75,29 @@ test.each([1, 2, 3, 4, 5])('random turns, seed %i', (seed) => {
   expect(Math.max(whole.longest, resumed.longest)).toBeLessThanOrEqual(window)
   expect(Number.isFinite(whole.ledger.saved) && Number.isFinite(whole.ledger.dollars)).toBe(true)
   expect(Math.abs(resumed.ledger.dollars - whole.ledger.dollars)).toBeLessThan(0.01 * Math.abs(whole.ledger.dollars))
+})
+
+/** The first call writes 1,000 tokens. In the second, which adds 100 of them, the provider has found `read`, and would have found `left` without us. */
+test.each<[asked: 'five minutes' | 'an hour', left: Left | undefined, read: number, without: number]>([
+  ['an hour', undefined, 1000, 1000 * 0.3 + 100 * 6],
+  ['an hour', 'all', 0, 1000 * 0.3 + 100 * 6],
+  ['an hour', 'head', 0, 200 * 0.3 + 900 * 6],
+  ['five minutes', 'nothing', 1000, 1100 * 3.75],
+  ['five minutes', undefined, 0, 1100 * 3.75],
+])('where a client that asks for %s gets another lifetime and %s of its prompt is left, that prices its own request', (asked, left, read, without) => {
+  const ledger = new SavingLedger()
+  const prices = { ...PRICES, plainAsksHour: asked === 'an hour' }
+  const send = (size: number, usage: PromptUsage, some: Left | undefined): void => {
+    ledger.add(`u${size}`, size, plainMessage(`u${size}`, { role: 'user', content: 'x'.repeat(size) }))
+    ledger.sent({ own: 800, plain: 800 }, true, true, some)
+    ledger.answered(usage, prices)
+  }
+  send(3200, { input: 0, cacheRead: 0, cacheWrite: 1000 }, undefined)
+  const before = ledger.dollars
+  const billed = { input: 0, cacheRead: read, cacheWrite: 1100 - read }
+  send(400, billed, left)
+  const paid = billed.cacheRead * 0.3 + billed.cacheWrite * 3.75
+  expect(ledger.dollars - before).toBeCloseTo((without - paid) / 1e6, 7)
 })
 
 test('on a plan the prompts also count in tokens, and so they do after a resume', () => {

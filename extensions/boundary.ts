@@ -144,7 +144,7 @@ export class Boundary {
       await this.#recordPrompt(ctx)
       const result = await this.#projected(event, ctx)
       this.circumstances.sent(ctx, { isPrompt: !endsWithResult(event.messages), isChanged: this.figures.ledger.prefix !== 'kept' })
-      this.figures.ledger.sent(this.#systemSize(ctx), this.circumstances.hasCache(ctx), this.circumstances.findsHead(ctx))
+      this.figures.ledger.sent(this.#systemSize(ctx), this.circumstances.hasCache(ctx), this.circumstances.findsHead(ctx), this.circumstances.plainLeft(ctx))
       return result
     })
   }

@@ -2,8 +2,8 @@
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ModelCall } from '../index.js'
 import type { Moment, PromptPrices, PromptUsage } from '../lib/projection/index.ts'
-import { binds, CacheOdds, cacheNamed, factorsOf, HOUR_WRITE, piCompaction, ratesAt } from '../lib/models/index.ts'
-import type { Binding, CacheCounts, CataloguePrices, CompactionRule } from '../lib/models/index.ts'
+import { binds, CacheOdds, cacheNamed, factorsOf, HOUR_WRITE, leftApart, LIFETIME_MS, piCompaction, ratesAt } from '../lib/models/index.ts'
+import type { Binding, CacheCounts, CataloguePrices, CompactionRule, Left } from '../lib/models/index.ts'
 import { rulesFor, SessionBinding } from './binding.ts'
 import { CompactionSettings } from './compaction-settings.ts'
 import { SessionLifetimes } from './lifetimes.ts'
@@ -98,6 +98,13 @@ export class Circumstances {
     })
   }
 
+  /** What is left of the last request without us, where its lifetime is another one; undefined: as much as of ours. */
+  plainLeft(ctx: ExtensionContext): Left | undefined {
+    const { lives } = this.lifetimes
+    if (lives === undefined || this.#asked === undefined) return undefined
+    return leftApart(lives, this.#asked.at - Math.max(lives.at, lastAnswer(ctx.sessionManager)?.warmedMs ?? 0))
+  }
+
   /** The request was answered. */
   answered(usage: PromptUsage): void {
     const { input, cacheRead: cached, cacheWrite: written } = usage
@@ -167,11 +174,13 @@ export class Circumstances {
     const cost = model?.cost as CataloguePrices | undefined
     const charged = usage === undefined ? (last?.perCatalogueDollar ?? 1) : perCatalogueDollar(usage)
     const { input, cacheRead, cacheWrite, ...steps } = this.#prices(model)
+    const { lives } = this.lifetimes
     const prices = { ...steps, input: charged * input, cacheRead: charged * cacheRead, cacheWrite: charged * cacheWrite, output: charged * (cost?.output ?? 0) }
     return {
       ...prices,
       isPlan: isOnPlan(ctx, model),
       asksHour: this.#asksHour(model),
+      ...(lives !== undefined && { plainAsksHour: lives.own.messages > LIFETIME_MS['5m'] }),
       ...(cost?.tiers === undefined ? {} : { outputAbove: (tokens) => charged * ratesAt(cost, tokens).output }),
     }
   }

@@ -46,6 +46,11 @@ export class SessionLifetimes {
     return this.#chosen.chosen
   }
 
+  /** For how long the last request is kept as Pi asks, and as it was sent; undefined: as Pi asks. */
+  get lives(): CacheLifetimes['lives'] {
+    return this.#chosen.lives
+  }
+
   /** Takes what the answer says. Nothing follows from one that does not tell lifetimes apart. */
   answered({ cacheWrite1h: cacheWriteHour, ...usage }: PromptUsage): void {
     this.#chosen.answered({ ...usage, cacheWriteHour })

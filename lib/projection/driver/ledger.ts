@@ -6,7 +6,7 @@
  */
 
 import { factorAt, writeCost } from '../../models/index.ts'
-import type { CompactionRule, PriceFactor } from '../../models/index.ts'
+import type { CompactionRule, Left, PriceFactor } from '../../models/index.ts'
 import { FOUND, ModelPrompts } from './model-prompts.ts'
 import type { ModelPrompt } from './model-prompts.ts'
 import { PlainConversation } from './plain.ts'
@@ -38,6 +38,8 @@ export interface PromptPrices extends Pick<PromptUsage, 'input' | 'cacheRead' | 
   isPlan?: boolean
   /** The request asks to keep what it writes for an hour: so it is priced where the answer does not tell. `cacheWrite` is the usual price. */
   asksHour?: boolean
+  /** The same of the request without us, where another lifetime was chosen for ours; undefined: as ours. */
+  plainAsksHour?: boolean
   /** Sizes above which the whole prompt costs more. */
   tiers?: readonly PriceFactor[]
   /** The price of the answer to a prompt of `promptTokens` tokens, where it depends on them. */
@@ -126,7 +128,7 @@ export class SavingLedger {
   /** The characters of the last answered request; undefined after a start. */
   #answered: number | undefined
   #prefix: Prefix = 'kept'
-  #request: (Size & { messages: number; head: number; prefix: Prefix; isAlive: boolean }) | undefined
+  #request: (Size & { messages: number; head: number; prefix: Prefix; isAlive: boolean; left: Left | undefined }) | undefined
   /** Tokens of the last answer, and of what has come since then without the user; the agent counts four characters each. */
   #since = 0
   /** Tokens for each character, as last measured. */
@@ -220,11 +222,20 @@ export class SavingLedger {
 
   /**
    * A request goes out. `system` is what stands before the messages; `isAlive`: the provider has the last prompt in its
-   * cache, as far as time and model say. `isFound`: it finds the system part there behind which everything is new.
+   * cache, as far as time and model say. `isFound`: it finds the system part there behind which everything is new. `left`: what is left
+   * of the last request without us, where its lifetime is another one.
    */
-  sent(system: Size, isAlive: boolean, isFound = true): void {
+  sent(system: Size, isAlive: boolean, isFound = true, left?: Left): void {
     const messages = this.#plain.size
-    this.#request = { own: this.#sum + system.own, plain: messages + system.plain, messages, head: isFound ? system.plain : 0, prefix: this.#prefix, isAlive }
+    this.#request = {
+      own: this.#sum + system.own,
+      plain: messages + system.plain,
+      messages,
+      head: isFound ? system.plain : 0,
+      prefix: this.#prefix,
+      isAlive,
+      left,
+    }
   }
 
   /** The request was answered. `rule` is how the agent compacts; `by` is undefined where models are not told apart. */
@@ -242,10 +253,14 @@ export class SavingLedger {
     const read = Math.min(plain, this.#cached(request, usage, other))
     const { input, cacheRead, tiers, outputAbove } = known(prices)
     const fresh = usage.input + usage.cacheWrite
-    const write = fresh === 0 ? written({ cacheWrite: 1 }, prices) : (usage.input * input + written(usage, prices)) / fresh
-    const cost = (cached: number, all: number): number =>
+    const writeOf = (some: PromptUsage, at: PromptPrices): number =>
+      fresh === 0 ? written({ cacheWrite: 1 }, at) : (usage.input * input + written(some, at)) / fresh
+    const cost = (cached: number, all: number, write: number): number =>
       (cached * cacheRead + (all - cached) * write) * factorAt(tiers, all) + (usage.output ?? 0) * outputAbove(all)
-    this.#gain(cost(read, plain) - cost(usage.cacheRead, own), prices)
+    const { cacheWrite1h: _, ...untold } = usage
+    const { plainAsksHour: asksHour } = prices
+    const plainWrite = asksHour === undefined ? writeOf(usage, prices) : writeOf(untold, { ...prices, asksHour })
+    this.#gain(cost(read, plain, plainWrite) - cost(usage.cacheRead, own, writeOf(usage, prices)), prices)
     this.#send(own, plain, prices)
     const plainSize = this.#plain.size + request.plain - request.messages
     if (by !== undefined) this.#models.answered(by.name, { own, plain, ownSize: request.own, plainSize })
@@ -341,12 +356,13 @@ export class SavingLedger {
 
   /** The number of tokens of the prompt without us that the provider would have read from its cache. */
   #cached(
-    { head, prefix, isAlive }: { head: number; prefix: Prefix; isAlive: boolean },
+    { head, prefix, isAlive, left }: { head: number; prefix: Prefix; isAlive: boolean; left: Left | undefined },
     { cacheRead }: PromptUsage,
     other: AnsweringModel | undefined,
   ): number {
     const { last } = this
     if (last === undefined || prefix === 'rewritten') return cacheRead
+    if (left !== undefined && other === undefined) return left === 'all' ? last.plain : left === 'head' ? head * this.#perCharacter : 0
     const found = FOUND * last.own
     // After its own summary, everything is new.
     if (this.#plain.summary?.isNew === true)
@@ -385,7 +401,7 @@ function known({
   output = 0,
   tiers = [],
   outputAbove = () => 0,
-}: PromptPrices): Required<Omit<PromptPrices, 'asksHour' | 'isPlan'>> {
+}: PromptPrices): Required<Omit<PromptPrices, 'asksHour' | 'plainAsksHour' | 'isPlan'>> {
   if (!(input > 0)) return { input: 1, cacheRead: 0.1, cacheWrite: 1, output: OUTPUT, tiers, outputAbove: () => 0 }
   const written = { cacheRead: cacheRead > 0 ? cacheRead : 0.1 * input, cacheWrite: cacheWrite > 0 ? cacheWrite : input }
   return { tiers, outputAbove, input, ...written, output: output > 0 ? output : OUTPUT * input }
