@@ -37,6 +37,24 @@ describe.each([
       'in a choice and for all of them',
       { choices: [{ usage: { prompt_tokens: 1, completion_tokens: 1 } }], usage: { prompt_tokens: 9, completion_tokens: 2, cached_tokens: 4 } },
     ],
+    [
+      'xAI, whose total tells that reasoning is not a part of the answer',
+      {
+        usage: {
+          ...{ prompt_tokens: 9, completion_tokens: 1, total_tokens: 11, prompt_tokens_details: { cached_tokens: 4 } },
+          completion_tokens_details: { reasoning_tokens: 1 },
+        },
+      },
+    ],
+    [
+      'OpenAI, whose total tells that it is',
+      {
+        usage: {
+          ...{ prompt_tokens: 9, completion_tokens: 2, total_tokens: 11, prompt_tokens_details: { cached_tokens: 4 } },
+          completion_tokens_details: { reasoning_tokens: 1 },
+        },
+      },
+    ],
   ])('of %s', (_name, answer) => {
     expect(read('chat', wire(answer)).usage).toEqual({ input: 5, cacheRead: 4, cacheWrite: 0, output: 2 })
   })

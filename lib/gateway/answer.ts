@@ -189,10 +189,21 @@ function openaiCounts(given: Fields): GivenCounts {
   const details = [given['input_tokens_details'], given['prompt_tokens_details']].find(isFields) ?? {}
   return {
     input: given['input_tokens'] ?? given['prompt_tokens'],
-    output: given['output_tokens'] ?? given['completion_tokens'],
+    output: given['output_tokens'] ?? withReasoning(given),
     cacheRead: details['cached_tokens'] ?? given['prompt_cache_hit_tokens'] ?? given['cached_tokens'],
     cacheWrite: details['cache_write_tokens'],
   }
+}
+
+/** The tokens of an answer of Chat Completions. xAI counts its reasoning apart, as the total tells; for others it is a part of the answer. */
+function withReasoning({ prompt_tokens: prompt, completion_tokens: answer, total_tokens: total, completion_tokens_details: details }: Fields): unknown {
+  const reasoning = isFields(details) ? details['reasoning_tokens'] : undefined
+  const isApart = [prompt, answer, total, reasoning].every((count) => typeof count === 'number') && total === sumOf(prompt, answer, reasoning)
+  return isApart && reasoning !== 0 ? sumOf(answer, reasoning) : answer
+}
+
+function sumOf(...counts: unknown[]): number {
+  return (counts as number[]).reduce((sum, count) => sum + count, 0)
 }
 
 const USAGE = '"usage"'
