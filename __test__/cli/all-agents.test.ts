@@ -122,6 +122,11 @@ describe('a call that both the gateway and the agent have noted counts once', ()
   test.each<[what: string, own: Partial<Charge>, isTaken: boolean]>([
     ['of the same prompt at the same time', {}, true],
     ['with another count of the answer', { tokens: { ...charge().tokens, output: 1 } }, true],
+    [
+      'whose file does not tell what was written to the cache',
+      { tokens: { ...charge().tokens, input: charge().tokens.input + charge().tokens.cacheWrite, cacheWrite: 0 } },
+      true,
+    ],
     ['noted half an hour later', { at: 1_001_800_000 }, true],
     ['without a time', { at: 0 }, true],
     ['noted a day later', { at: 1_086_400_000 }, false],

@@ -52,6 +52,7 @@ interface Tell {
   at: number
 }
 
+/** What was not read is one figure: an agent's file may not tell which of it was written to the cache. */
 function keyOf({ input, cacheRead, cacheWrite }: Tell['tokens']): string {
-  return `${input} ${cacheRead} ${cacheWrite}`
+  return `${input + cacheWrite} ${cacheRead}`
 }
