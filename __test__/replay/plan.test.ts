@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { billsFile } from '../../lib/gateway/bills.ts'
+import { isOnPlan, PlanSums } from '../../lib/replay/plan-calls.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { emptyHome } from '../cli/home.ts'
 import type { Home } from '../cli/home.ts'
@@ -205,3 +206,15 @@ function ofCodex(home: Home): string {
     },
   ])
 }
+
+test.each<[name: string, calls: ('plan' | 'paid' | 'uncounted')[], onPlan: boolean]>([
+  ['all on a plan', ['plan', 'plan'], true],
+  ['one of them interrupted, without a count', ['plan', 'uncounted', 'plan'], true],
+  ['one of them paid', ['plan', 'paid'], false],
+  ['none counted', ['uncounted'], false],
+])('a session with calls that are %s', (_, calls, onPlan) => {
+  const plan = new PlanSums()
+  const usage = { input: 10, cacheRead: 0, cacheWrite: 0, output: 1 }
+  for (const kind of calls) plan.call({ usage: kind === 'uncounted' ? undefined : { ...usage, ...(kind === 'plan' && { isPlan: true }) } }, undefined)
+  expect(isOnPlan({ ...(plan.sums.calls > 0 && { plan: plan.sums }), calls: calls.length })).toBe(onPlan)
+})

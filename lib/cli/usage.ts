@@ -331,7 +331,7 @@ function tableOf(group: Group, rows: readonly Sum[], total: Sum, paint: Paint): 
 /** Columns that a narrow terminal does without, the first one first. */
 const SPARE = ['sessions', 'cached', 'sent', 'calls']
 
-function cellsOf(name: string, { sessions, calls, tokens: used, cost, saved, plainCost, plan }: Sum, group: Group): string[] {
+function cellsOf(name: string, { sessions, calls, tokens: used, cost, saved, plainCost, plan, unbilledCalls }: Sum, group: Group): string[] {
   const prompt = used.input + used.cacheRead + used.cacheWrite
   return [
     name,
@@ -339,7 +339,7 @@ function cellsOf(name: string, { sessions, calls, tokens: used, cost, saved, pla
     calls.toLocaleString('en-US'),
     tokens(prompt),
     prompt === 0 ? '-' : `${Math.round((100 * used.cacheRead) / prompt)} %`,
-    ...(plan.calls > 0 && plan.calls === calls
+    ...(plan.calls > 0 && plan.calls + unbilledCalls === calls
       ? planCells(plan)
       : [dollars(cost), dollars(plainCost), saved === 0 ? '-' : savingCell(saved, dollars), saved === 0 || plainCost <= 0 ? '-' : shareCell(cost / plainCost)]),
   ]

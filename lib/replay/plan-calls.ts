@@ -6,11 +6,13 @@ export interface PlanCalls {
   calls: number
   sent: number
   without: number
+  /** Calls without a count, such as interrupted ones: nothing was paid for them. Absent: none. */
+  uncounted?: number
 }
 
 /** True if a plan at a flat rate paid for all calls of a session: those of the conversation and those outside it. */
 export function isOnPlan({ plan, calls, side }: { plan?: PlanCalls | undefined; calls: number; side?: { calls: number } }): boolean {
-  return plan !== undefined && plan.calls >= calls + (side?.calls ?? 0)
+  return plan !== undefined && plan.calls + (plan.uncounted ?? 0) >= calls + (side?.calls ?? 0)
 }
 
 /** A call by a gateway's notes. */
@@ -32,6 +34,7 @@ export class PlanSums {
     const sent = usage === undefined ? 0 : usage.input + usage.cacheRead + usage.cacheWrite
     if (plan !== undefined) this.#add(1, plan)
     else if (usage?.isPlan === true) this.#add(1, { sent, without: sent })
+    else if (usage === undefined) this.sums.uncounted = (this.sums.uncounted ?? 0) + 1
     else {
       this.#open.calls += 1
       this.#open.sent += sent
