@@ -7,6 +7,7 @@ import { openAny } from '../../lib/recordings/open.ts'
 import { chargesOf } from '../../lib/usage/charges.ts'
 import type { Charge } from '../../lib/usage/charges.ts'
 import { folder } from '../core/setup.ts'
+import { gemini } from '../../lib/projection/index.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
@@ -120,6 +121,16 @@ function breaks(server: ModelServer): { n: number; isPrompt: boolean }[] {
     return before.some((json, at) => texts[n]![at] !== json) ? [{ n, isPrompt: messages.findLast(({ role }) => role !== 'system')?.role === 'user' }] : []
   })
 }
+
+const RESPONSE = { functionResponse: { name: 'run', response: { output: 'x' } } }
+test.each<[what: string, parts: object[], isHeld: boolean]>([
+  ['a prompt', [{ text: 'go on' }], false],
+  ['a result', [RESPONSE], true],
+  ['a result, and what the user has said while its tool ran', [RESPONSE, { text: 'go on' }], true],
+  ['the same with underscores', [{ function_response: RESPONSE.functionResponse }, { text: 'go on' }], true],
+])('a request that ends with %s', (_, parts, isHeld) => {
+  expect(gemini.isHeld?.([{ role: 'user', parts }])).toBe(isHeld)
+})
 
 describe('Gemini', () => {
   test.each<[string, object]>([

@@ -58,11 +58,9 @@ export const gemini: Shape = {
     return { role: 'user', parts: [{ text }] }
   },
 
-  // Gemini checks the signatures of the calls since the user last spoke: a word of ours would end that turn.
-  isHeld(messages) {
-    const parts = partsOf(messages.at(-1))
-    return parts.some(isResponse) && !parts.some((part) => textOf(part['text']) !== '')
-  },
+  // Gemini checks the signatures of the calls since the user last spoke, in a content without results: a word of ours would end that
+  // turn. One that has results and text, as when a user speaks while tools run, does not.
+  isHeld: (messages) => partsOf(messages.at(-1)).some(isResponse),
 
   content: (message) => (message as Fields)['parts'],
 }
