@@ -154,18 +154,29 @@ function cachesOf(kind: Kind): (model: string) => ProviderCache {
   }
 }
 
+/** The first prompt of other conversations. */
+const OTHER = 'another one'
+
+/** A host's headers with the name of another session. */
+function named(headers: Record<string, string>, session: string): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value === 's1' ? session : value]))
+}
+
 /** The way in which a host's session goes, besides the options of its gateway. */
 interface Course extends Partial<GatewayOptions> {
   modelAt?: (call: number) => string
-  /** A gateway is started anew before each call for which this is true. */
+  /** Another gateway goes on with each call for which this is true: one that is started anew, or with `inTurns` the other of two. */
   isNewAt?: (call: number) => boolean
+  inTurns?: boolean
+  /** The number of other conversations before a call, of one request each. */
+  othersAt?: (call: number) => number
 }
 
 /** What a session cost, and what it would have cost without the gateway: as claimed, and in truth. In dollars. */
 export async function claimAndTruth(
   format: Format,
   host: Host,
-  { modelAt = () => format.model, isNewAt = () => false, ...options }: Course = {},
+  { modelAt = () => format.model, isNewAt = () => false, inTurns = false, othersAt = () => 0, ...options }: Course = {},
 ): Promise<{ claimed: number; without: number; paid: number; rolls: number }> {
   let now = Date.UTC(2026, 0, 1)
   const [sent, own] = [cachesOf(format.kind), cachesOf(format.kind)]
@@ -185,9 +196,11 @@ export async function claimAndTruth(
   const place = lasting()
   const open = (): Promise<{ gateway: Gateway }> => gatewayTo(up.url, { now: () => now, cacheLifetime: 'client', ...place, ...options })
   let { gateway } = await open()
+  let waiting = inTurns ? (await open()).gateway : undefined
   const found = { claimed: 0, paid: 0, rolls: 0 }
   const add = (): void => {
-    for (const { cost, rolls } of gateway.ledger.sessions) {
+    for (const { cost, rolls, prompt } of gateway.ledger.sessions) {
+      if (prompt === OTHER) continue
       found.claimed += cost.plain
       found.paid += cost.billed
       found.rolls += rolls.length
@@ -198,7 +211,8 @@ export async function claimAndTruth(
   for (let k = 0; k < 60; k += 1) {
     if (k > 0) steps.push({ call: { id: `t${k}`, output: text(k) } })
     now += host(steps, k) ?? 0
-    if (isNewAt(k)) {
+    if (isNewAt(k) && waiting !== undefined) [gateway, waiting] = [waiting, gateway]
+    else if (isNewAt(k)) {
       await gateway.close()
       add()
       ;({ gateway } = await open())
@@ -207,6 +221,10 @@ export async function claimAndTruth(
     const body = { ...format.body(steps), model }
     const truth = own(model).bill(format.parts(body as never), now)
     without += inputCost(truth, pricesWith(model))
+    for (let n = 0; n < othersAt(k); n += 1) {
+      const other = { ...format.body([{ said: OTHER }]), model }
+      await ask(`${gateway.url}${format.path}`, { headers: { ...JSON_TYPE, ...named(format.headers, `other-${k}-${n}`) }, body: JSON.stringify(other) })
+    }
     const noted = new Promise<void>((resolve) => {
       const stop = gateway.ledger.listen(() => {
         stop()
@@ -218,5 +236,9 @@ export async function claimAndTruth(
     now += k % 8 === 7 ? 60_000 : 4_000
   }
   add()
+  if (waiting !== undefined) {
+    gateway = waiting
+    add()
+  }
   return { ...found, without }
 }

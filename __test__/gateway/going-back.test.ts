@@ -100,6 +100,16 @@ test.each([
   expect(Math.abs(claimed / without - 1)).toBeLessThan(0.02)
 })
 
+test.each<[how: string, course: Parameters<typeof claimAndTruth>[2]]>([
+  ['two gateways in turn', { isNewAt: (k) => k > 0 && k % 6 === 0, inTurns: true }],
+  ['80 other conversations between two prompts', { othersAt: (k) => (k === 24 || k === 48 ? 80 : 0) }],
+])('%s: the cost without them is the true one within 2 %%', async (how, course) => {
+  const { claimed, without, rolls } = await claimAndTruth(ANTHROPIC, prompting, course)
+  process.stderr.write(`${how}: said $${claimed.toFixed(4)} beside $${without.toFixed(4)} (${(100 * (claimed / without - 1)).toFixed(2)} %, ${rolls} rolls)\n`)
+  expect(rolls).toBeGreaterThan(0)
+  expect(Math.abs(claimed / without - 1)).toBeLessThan(0.02)
+})
+
 /** Text that a provider counts, without what stands around it in JSON, behind a system prompt too short to be kept. */
 const SHORT: Record<string, Format> = {
   "Anthropic's format": {

@@ -158,8 +158,11 @@ export class PlainAccount {
     const isNew = summary !== undefined
     const isOnly = last !== undefined && !others().some((other) => (other.#branch?.last.at ?? 0) > last.at)
     if (rule.window > 0 && this.#wasEdited) tokens = Math.min(tokens, Math.max(own, rule.window))
+    const earlier = isNew ? undefined : earlierOf(request, last)
     const cached =
-      last === undefined ? this.#foundFirst(request, usage, tokens, rate) : this.#cached({ last, cache }, request, usage, { rate, isNew, isOnly, common })
+      last === undefined || earlier !== undefined
+        ? this.#foundFirst({ ...request, ...(earlier !== undefined && { earlier }) }, usage, tokens, rate)
+        : this.#cached({ last, cache }, request, usage, { rate, isNew, isOnly, common })
     this.#branch = this.#answered(isNew ? new PlainCache() : cache, last, request, usage, { rate, tokens, off, common: isNew ? 0 : common })
     if (isNew) this.#forget()
     if (reaching.hasRolled) for (const other of this.#models.values()) other.isBehindRoll = true
@@ -371,6 +374,12 @@ export class PlainAccount {
     this.#summary = { from: first, less: before - users - rule.summary / Math.max(rate, LEAST_RATE) }
     return gone
   }
+}
+
+/** The last request of a conversation where this account does not have its messages: another gateway has sent it, or the account has rested. */
+function earlierOf({ earlier }: PlainRequest, last: Last | undefined): PlainRequest['earlier'] {
+  if (last === undefined || (earlier !== undefined && earlier.at > last.at)) return earlier
+  return last.messages.length === 0 && last.count > 0 ? { messages: last.count, at: last.at } : undefined
 }
 
 const STEP = 128
