@@ -76,6 +76,50 @@ test.each([
   expect(record.losses.map(({ tokens }) => tokens)).toEqual(lost > 0 ? [lost] : [])
 })
 
+/** Calls of two models: the prompt, and the tokens of it that were read. */
+test.each<[how: string, calls: [model: string, prompt: number, read: number, isChanged?: true][], lost: number[], causes: string[]]>([
+  [
+    'in turn, each of which finds its own',
+    [
+      ['a', 50_000, 0],
+      ['b', 60_000, 0],
+      ['a', 70_000, 50_000],
+      ['b', 80_000, 60_000],
+    ],
+    [0, 50_000, 0, 0],
+    ['model'],
+  ],
+  [
+    'in turn, one of which has lost its own',
+    [
+      ['a', 50_000, 0],
+      ['b', 60_000, 0],
+      ['a', 70_000, 10_000],
+    ],
+    [0, 50_000, 40_000],
+    ['model', 'unknown'],
+  ],
+  [
+    'and a change while the other one worked',
+    [
+      ['a', 50_000, 0],
+      ['b', 60_000, 0],
+      ['b', 40_000, 5_000, true],
+      ['a', 70_000, 5_000],
+    ],
+    [0, 50_000, 0, 0],
+    ['model'],
+  ],
+])('two models %s', (_, calls, lost, causes) => {
+  const record = new CacheRecord()
+  const prices = { input: 5, cacheRead: 0.5, cacheWrite: 6.25 }
+  const found = calls.map(([model, prompt, read, isChanged = false], n) =>
+    record.take({ input: 0, output: 1, cacheRead: read, cacheWrite: prompt - read }, { at: 1_000 * n, isPrompt: true, model, isChanged }, prices),
+  )
+  expect(found.map((call) => call?.lost)).toEqual(lost)
+  expect(record.losses.map(({ cause }) => cause)).toEqual(causes)
+})
+
 describe('every policy has the cache that the session had', () => {
   test('lost text is lost to all of them, and reported with its cause, pause and cost', async () => {
     const { file } = transcript({ losses: [10, 20], pauses: { 10: 3, 30: 90 } })

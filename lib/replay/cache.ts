@@ -90,12 +90,13 @@ interface Kept {
 /** The most requests that are kept, whatever their lifetime: older ones are prefixes of newer ones, or lost. */
 const MAX_KNOWN = 48
 
-/** A prompt cache over one series of requests to one model. */
+/** A prompt cache over one series of requests. Each model has its own. */
 export class PromptCache {
   readonly #rules: CacheRules
   readonly #unitsPerToken: number
+  /** What is known of each model's, and that of the model that was asked last. */
+  readonly #models = new Map<string, Known[]>()
   #known: Known[] = []
-  #model: string | undefined
 
   constructor(rules: CacheRules, unitsPerToken: number) {
     this.#rules = rules
@@ -107,12 +108,16 @@ export class PromptCache {
    * system part, which has its own breakpoint. `kept`: for how long the request asks, instead of the lifetime in the rules.
    */
   send(blocks: readonly ReplayBlock[], fixedBlocks: number, model: string, at: number, kept?: KeptFor): number {
-    if (model !== this.#model) this.#known = []
-    this.#model = model
-    this.#known = this.#known.filter((known) => {
+    this.#known = (this.#models.get(model) ?? []).filter((known) => {
       for (const [end, { until }] of known.ends) if (until < at) known.ends.delete(end)
       return known.ends.size > 0
     })
+    const found = this.#find(blocks, fixedBlocks, at, kept)
+    this.#models.set(model, this.#known)
+    return found
+  }
+
+  #find(blocks: readonly ReplayBlock[], fixedBlocks: number, at: number, kept: KeptFor | undefined): number {
     const { kind, lookback, lifetimeMs } = this.#rules
     if (kind === 'prefix' || lookback === undefined) return this.#sendPlain(blocks, at)
     const mark = (end: number): readonly [number, Kept] => {

@@ -79,12 +79,27 @@ const MINUTE_MS = 60_000
 /** The lifetimes of a prefix that was written for five minutes, and for an hour. */
 const [FIVE_MINUTES_MS, HOUR_MS] = [5 * MINUTE_MS, 60 * MINUTE_MS]
 
+/** The last call of a model. */
+interface LastCall {
+  prompt: number
+  /** Tokens of it that were not written to the cache. */
+  unwritten: number
+  at: number
+  model: string
+  /** Its prompt was written for an hour. */
+  isLong: boolean
+  /** The program has changed earlier messages since. */
+  isChanged: boolean
+}
+
 /** Follows the calls of a session. */
 export class CacheRecord {
   readonly losses: Loss[] = []
   #calls = 0
   #uncounted = 0
-  #before: { prompt: number; unwritten: number; at: number; model: string; isLong: boolean } | undefined
+  /** The last call of each model. Each has its own cache. */
+  readonly #models = new Map<string, LastCall>()
+  #last: string | undefined
   #written = 0
   #hour = 0
   #largest = 0
@@ -101,20 +116,23 @@ export class CacheRecord {
     this.#calls += 1
     if (usage === undefined || !(usage.input + usage.cacheRead + usage.cacheWrite > 0)) {
       this.#uncounted += 1
-      this.#before = undefined
+      this.#models.delete(model)
+      for (const other of this.#models.values()) other.isChanged ||= isChanged
       return undefined
     }
     const { input, cacheRead: read, cacheWrite: written, cacheWriteHour: hour = 0, window } = usage
     const prompt = input + read + written
-    const before = this.#before
+    // A model that is asked for the first time has nothing of what another one had.
+    const before = this.#models.get(model) ?? this.#models.get(this.#last ?? '')
+    const isOther = before !== undefined && before.model !== this.#last
     const isLong = written > 0 ? 2 * hour > written : (before?.isLong ?? false)
     let [lost, short] = [0, 0]
-    if (before !== undefined && !isChanged) {
+    if (before !== undefined && !isChanged && !before.isChanged) {
       // Unwritten tokens can't be lost. A provider without a price for writing reports no writes, and keeps the prompt.
       const kept = Math.min(prompt, before.prompt - before.unwritten)
       if (kept - read >= LEAST_LOSS) lost = kept - read
       else short = Math.max(0, kept - read)
-    } else if (before !== undefined && keptTokens !== undefined) {
+    } else if (before !== undefined && keptTokens !== undefined && !isOther && !before.isChanged) {
       // The size of the kept part is not counted but follows from the texts, so a little less is not a loss.
       const kept = Math.min(prompt, keptTokens)
       if (kept - read >= Math.max(LEAST_LOSS, UNSURE * kept)) lost = kept - read
@@ -127,7 +145,9 @@ export class CacheRecord {
       const cost = (lost * (write - prices.cacheRead)) / 1_000_000
       this.losses.push({ call: number, after: isPrompt ? 'prompt' : 'results', pauseMs, tokens: lost, cost, cause })
     }
-    this.#before = { prompt, unwritten: written > 0 ? input : 0, at, model, isLong }
+    for (const other of this.#models.values()) other.isChanged ||= isChanged
+    this.#models.set(model, { prompt, unwritten: written > 0 ? input : 0, at, model, isLong, isChanged: false })
+    this.#last = model
     this.#written += written
     this.#hour += hour
     this.#read += read
