@@ -99,6 +99,9 @@ const PAUSE_KEPT = 0.75
 /** The share of the last prompt's conversation from which on an answer counts as having found it. */
 const FOUND = 0.5
 
+/** A shorter head may not be cached at all, so that nothing is written for its hour: the largest minimum of a model, in tokens. */
+const LEAST_HEAD = 4_096
+
 /** On bound models, a client on an hour stays there until five minutes would have been cheaper by at least this number of fresh tokens. */
 const LEAD_TOKENS = 20_000
 
@@ -227,7 +230,7 @@ export class ConversationLifetimes {
     if (hour > 0 && choice.head === '5m') this.#given = '1h'
     const isAllHour = choice.head === '1h' && choice.conversation === '1h' && choice.hourUntil === 0
     // Another conversation may have written the head, for an hour: then it is read.
-    const isHeadShort = isHeadNew && choice.head === '1h' && hour === 0 && fiveMinutes > systemTokens && 2 * read < systemTokens
+    const isHeadShort = isHeadNew && choice.head === '1h' && hour === 0 && fiveMinutes > systemTokens && systemTokens > LEAST_HEAD && 2 * read < systemTokens
     if (fiveMinutes > 0 && (isAllHour || isHeadShort)) this.#given = '5m'
     if (this.#given !== undefined) this.#last = undefined
   }
