@@ -44,6 +44,12 @@ const CHANGES: [string, (loop: AnthropicLoop) => void][] = [
   ['a reminder gone', (loop) => loop.messages[12].content.pop()],
   ['one result cleared', (loop) => (resultAt(loop, 1).content = '[Old tool result content cleared]')],
   ['another date, and a reminder gone', (loop) => (loop.messages[12].content.pop(), (loop.messages[0].content[0].text = 'Today is 2026-11-28.'))],
+  [
+    'all calls written anew, with a field more',
+    (loop) => {
+      for (const { content } of loop.messages) for (const block of content) if (block.type === 'tool_use') block.caller = { type: 'direct' }
+    },
+  ],
   ['the first message gone', (loop) => void loop.messages.splice(0, 1, { role: 'user', content: [{ type: 'text', text: 'continue' }] })],
   [
     'a new message before all',

@@ -238,8 +238,8 @@ export class Conversations {
     const isNamed = !NAMELESS.test(key)
     const traces = this.#traces.get(conversation) ?? new TracesSoFar(api, isNamed)
     this.#traces.set(conversation, traces)
-    const said = isNamed ? {} : { said: marksOf(conversation.said) }
-    this.#noted(() => this.#forms.note(key, { id, cwd, before: before?.id }, { ...form, ...said, traces: traces.of(raw) }, leaves))
+    const said = marksOf(conversation.said)
+    this.#noted(() => this.#forms.note(key, { id, cwd, before: before?.id }, { ...form, said, traces: traces.of(raw) }, leaves))
   }
 
   #noted(step: () => void): void {

@@ -41,7 +41,7 @@ export interface StoredForm {
   links: readonly string[]
   atMs: number
   wasEdited: boolean
-  /** The marks of what was said; none if the host names its sessions. */
+  /** The marks of what was said; none before the first answer, and for a session with a name in a file of an earlier version. */
   said: readonly string[]
   /** Its traces; undefined in a file of an earlier version. */
   traces: Traces | undefined
@@ -85,7 +85,7 @@ export interface Line {
   /** When it went out, in milliseconds since the epoch. */
   atMs: number
   wasEdited: boolean
-  /** The marks of what was said, if the host names no session. */
+  /** The marks of what was said. */
   said?: readonly string[]
   /** The traces behind as many as it takes links from the line before. */
   traces?: Traces

@@ -27,7 +27,7 @@ export interface LastForm {
   items: readonly EditedItem[]
   /** True once anything in the conversation has been edited. */
   wasEdited: boolean
-  /** The marks of what was said, if the host names no session ({@link marksOf}). */
+  /** The marks of what was said ({@link marksOf}). */
   said?: readonly string[]
   /** Its traces, if they are noted. */
   traces?: Traces

@@ -1,6 +1,6 @@
 /**
- * Recognizes a chat whose host names no session and has written its history anew, as after a resume: by what its user said first and
- * what the model has answered since. A host leaves that as it was. It masks and repeats outputs, drops signatures and reasoning,
+ * Recognizes a chat whose host has written its history anew, as after a resume: by what its user said first and what the model has
+ * answered since. A host leaves that as it was. It masks and repeats outputs, drops signatures and reasoning,
  * and writes another date before the first prompt.
  */
 import { createHash } from 'node:crypto'

@@ -128,8 +128,10 @@ function editedIn(all: readonly Near[], asked: AskedRequest): Near | undefined {
       stored.form.traces !== undefined &&
       branchIn(stored, asked, common) === undefined &&
       isGoneOn(stored.form.traces, traces(), common, asked.request.messages.slice(0, common).some(isUsers))
-    return all.findLast(isEdited) ?? all.findLast(hasGoneOn)
+    const found = all.findLast(isEdited) ?? all.findLast(hasGoneOn)
+    if (found !== undefined) return found
   }
+  // After a resume, a host may write all of its history in another form.
   if (!all.some(({ stored }) => stored.form.said.length > 0) || said().chain.length === 1) return undefined
   const lengths = lengthsOf(said())
   const same = all.map((one) => ({ one, length: lengthAnew(one.stored.form.said, lengths) })).filter(({ one, length }) => length > 0 && isSame(one, traces()))
