@@ -6,10 +6,9 @@ import { randomUUID } from 'node:crypto'
 import type { StoreState } from '../../index.js'
 import { sentenceOf, sessionOf, unsentSentence } from '../core/index.ts'
 import { NO_BEGINNING } from './beginning.ts'
-import type { Beginning } from './beginning.ts'
 import { Conversation } from './conversation.ts'
 import type { ConversationOptions, SentForm } from './conversation.ts'
-import type { BranchMark, Remembered, StoredForm } from './form-files.ts'
+import type { BranchMark, Remembered } from './form-files.ts'
 import { inMemory } from './forms.ts'
 import type { Forms } from './forms.ts'
 import { resultsBeside } from './hidden.ts'
@@ -20,8 +19,8 @@ import { folderOf, share } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import { marksOf } from './said.ts'
 import { shapeOf } from './shape.ts'
-import { askedIn, asideOf, branchIn, choose, commonLinks, isItsOwn, isMost, isNewChat, opened } from './stored.ts'
-import type { AskedRequest, FormChoice, Near } from './stored.ts'
+import { askedIn, asideOf, branchIn, choose, commonLinks, forkedFrom, isItsOwn, isMost, isNewChat, opened } from './stored.ts'
+import type { AskedRequest, Begin, Begun, FormChoice, Near } from './stored.ts'
 import { TracesSoFar } from './traces.ts'
 
 /** The form in which a request goes out, and the conversation that it belongs to. */
@@ -182,6 +181,15 @@ export class Conversations {
       })
   }
 
+  /** The latest conversations of all keys. */
+  #latest({ chain }: AskedRequest): Near[] {
+    const all = this.all
+    return this.#forms.latest().map((stored) => {
+      const common = commonLinks(stored.form.links, chain())
+      return { stored, live: all.find(({ id }) => id === stored.id), common, isWhole: false }
+    })
+  }
+
   /** The stored conversations of a key. Notes first with which of them another process has gone on. */
   #formsOf(key: string): readonly Remembered[] {
     for (const one of this.#groups.get(key) ?? []) if (this.#forms.isForeign(key, one.id)) this.#foreign.add(one)
@@ -269,7 +277,8 @@ export class Conversations {
     const { request, isNamed } = asked
     const { api } = request
     const stored = goesOn ? near?.stored : undefined
-    const beginning = this.#beginningFor(asked, near, left, goesOn)
+    const fork = near === undefined && isNamed ? forkedFrom(this.#latest(asked), asked) : undefined
+    const beginning = this.#beginningFor(asked, near ?? fork, left, goesOn)
     const parent = this.#parentOf(sender, api)
     const folder = folderOf(request) ?? this.#cwd
     const cwd = stored?.cwd ?? folder ?? process.cwd()
@@ -379,20 +388,4 @@ const NAMELESS = /^[\w-]+: /
 /** A conversation of this process, as it is stored. */
 function remembered({ id, cwd, form }: Conversation): Remembered {
   return { id, cwd, form: inMemory(form), left: [], branches: [] }
-}
-
-/** The conversation that begins: one of an earlier process that continues, or one that has its first messages from another. */
-interface Begin extends Pick<FormChoice, 'near'> {
-  known: readonly Near[]
-  left: FormChoice['left'] | undefined
-  goesOn: boolean
-}
-
-/** The form that was sent for the first messages of a conversation. */
-interface Begun extends Beginning {
-  form: StoredForm
-  /** The number of messages that the request and the form have in common. */
-  common: number
-  /** The other conversation that it continues. */
-  of: Conversation | undefined
 }

@@ -76,6 +76,12 @@ export class Forms {
     return [...this.#stored(key), ...(this.#memory.get(key) ?? [])]
   }
 
+  /** The conversations of all names that were used last, the latest last. */
+  latest(): readonly Remembered[] {
+    const files = this.#folder === undefined ? [] : formFiles(this.#folder).slice(-MOST_OF_ONE)
+    return [...files.flatMap(({ name, state }) => this.#read(undefined, name, state).remembered ?? []), ...[...this.#memory.values()].flat()]
+  }
+
   /** True if another process has gone on with a conversation that this one knows. */
   isForeign(key: string, id: string): boolean {
     const name = formFile(key, id)
@@ -127,7 +133,7 @@ export class Forms {
     return this.#read(key, name, stateOf(stat)).remembered
   }
 
-  #read(key: string, name: string, state: string): Known {
+  #read(key: string | undefined, name: string, state: string): Known {
     const known = this.#files.get(name)
     return known?.state === state ? known : this.#know(name, { state, remembered: readForm(join(this.#folder as string, name), key) })
   }

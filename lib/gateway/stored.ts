@@ -1,6 +1,7 @@
 /** Finds the conversation that a request continues, among those that are known: of this process and of others. */
 import { appliedItems } from '../projection/index.ts'
 import { asTheyAre, withRest } from './beginning.ts'
+import type { Beginning } from './beginning.ts'
 import type { Conversation, SentForm } from './conversation.ts'
 import { isEditOf, isGoneOn } from './early.ts'
 import type { BranchMark, Remembered, StoredForm } from './form-files.ts'
@@ -34,6 +35,22 @@ export interface FormChoice {
   isEdit?: true
   /** The form of the first `common` messages, if the conversation has gone back since. */
   left?: { form: StoredForm; common: number }
+}
+
+/** The conversation that begins: one of an earlier process that continues, or one that has its first messages from another. */
+export interface Begin extends Pick<FormChoice, 'near'> {
+  known: readonly Near[]
+  left: FormChoice['left'] | undefined
+  goesOn: boolean
+}
+
+/** The form that was sent for the first messages of a conversation. */
+export interface Begun extends Beginning {
+  form: StoredForm
+  /** The number of messages that the request and the form have in common. */
+  common: number
+  /** The other conversation that it continues. */
+  of: Conversation | undefined
 }
 
 /** A request, with what is compared of it; each is read once it is needed. */
@@ -104,6 +121,12 @@ export function isNewChat({ live, common }: Near, { request: { hasTools, message
 /** True if a request has answers of its own and none of the conversation that it begins like: it is another one. */
 export function isItsOwn({ common }: Near, { request: { hasTools, messages } }: AskedRequest): boolean {
   return hasTools && !messages.slice(0, common).some(isAnswer) && messages.slice(common).some(isAnswer)
+}
+
+/** The conversation of another session that a request goes on with under a name of its own, as a fork or a copy does. */
+export function forkedFrom(all: readonly Near[], { request: { messages } }: AskedRequest): Near | undefined {
+  const near = messages.some(isAnswer) ? longest(all) : undefined
+  return near !== undefined && messages.slice(0, near.common).some(isAnswer) ? near : undefined
 }
 
 /** The form of a request that leaves its conversation as it is. */
