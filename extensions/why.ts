@@ -3,7 +3,7 @@ import type { ExtensionCommandContext, SessionEntry } from '@earendil-works/pi-c
 import type { PriceStep } from '../index.js'
 import { dollars, widthOf, wrapped } from '../lib/ui/index.ts'
 import { answeringModel, isOnPlan } from './provider.ts'
-import { brokenTokens, callsBack, isSame, originsOf, readReport, replacedSentences } from '../lib/models/index.ts'
+import { brokenTokens, callsBack, effortCause, isSame, originsOf, readReport, replacedSentences } from '../lib/models/index.ts'
 import type { CachedCall, EditOrigin, ReplacedMessage } from '../lib/models/index.ts'
 import type { Made } from './boundary.ts'
 import type { Host } from './host.ts'
@@ -193,7 +193,13 @@ function modelCause(branch: readonly SessionEntry[], before: Call, last: Call): 
 function causesOf(branch: readonly SessionEntry[], before: Call, last: Call, evidence: Evidence): string[] {
   const between = branch.slice(before.index + 1, last.index)
   if (before.model !== last.model) return [modelCause(branch, before, last)]
-  const causes = [...toolCauses(between), ...promptCauses(between), ...compactionCauses(between), ...editCauses(branch, before, between, evidence)]
+  const causes = [
+    ...toolCauses(between),
+    ...promptCauses(between),
+    ...compactionCauses(between),
+    ...thinkingCauses(branch, before, between),
+    ...editCauses(branch, before, between, evidence),
+  ]
   if (causes.length > 0) return causes
   const { difference, cacheTtlMs, lookback } = evidence
   if (difference !== null && difference !== undefined) return [unexplained(difference)]
@@ -239,6 +245,12 @@ function promptCauses(between: readonly SessionEntry[]): string[] {
   const sections = between.flatMap((entry) => (entry.type === 'message' && entry.message.role === 'system' ? Object.keys(entry.message.sections ?? {}) : []))
   if (sections.length === 0) return []
   return [`Pi or another extension: the system prompt changed (${[...new Set(sections)].join(', ')}).`]
+}
+
+function thinkingCauses(branch: readonly SessionEntry[], before: Call, between: readonly SessionEntry[]): string[] {
+  const levelIn = (entries: readonly SessionEntry[]): string | undefined =>
+    entries.flatMap((entry) => (entry.type === 'thinking_level_change' ? [entry.thinkingLevel] : [])).at(-1)
+  return effortCause(levelIn(branch.slice(0, before.index)), levelIn(between)).map((sentence) => `You: ${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`)
 }
 
 function compactionCauses(between: readonly SessionEntry[]): string[] {

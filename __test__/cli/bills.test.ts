@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { allSessionFiles, openAny } from '../../lib/recordings/open.ts'
 import { chargesOf } from '../../lib/usage/charges.ts'
 import type { Charge } from '../../lib/usage/charges.ts'
+import { cacheHistory } from '../../lib/usage/breaks.ts'
 import { gatewayHistories } from '../../lib/usage/gateway-breaks.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { cli, temporaryFolder } from '../replay/support.ts'
@@ -145,6 +146,62 @@ describe("losses in a gateway's notes", () => {
     const file = write(join(temporaryFolder(), 'bills.jsonl'), [call])
     const history = (await gatewayHistories(file, () => true)).get('claude-code:s')
     expect(history?.breaks.map(({ cost }) => cost)).toEqual([expect.closeTo(millionths / 1e6, 9)])
+  })
+})
+
+describe('what a session file says of a lost cache', () => {
+  const causes = async (lines: object[]): Promise<[by: string, causes: string[]][]> => {
+    const file = write(join(temporaryFolder(), 's.jsonl'), lines)
+    const { breaks } = await cacheHistory(await openAny(file))
+    return breaks.map(({ by, causes }) => [by, causes])
+  }
+  const cached = (prompt: number, read: number): Counts => ({
+    ...written(prompt - read, { ephemeral_5m_input_tokens: prompt - read }),
+    cache_read_input_tokens: read,
+  })
+
+  test.each<[how: string, prompt: number, told: [string, string[]]]>([
+    ['Claude Code has cleared outputs', 60_000, ['host', ['The agent sent 40k tokens less than before: it has cleared or removed earlier text.']]],
+    ['nothing tells', 101_000, ['unknown', [expect.stringMatching(/^Nothing in the session explains it/)]]],
+  ])('%s', async (_, size, told) => {
+    const lines = [
+      prompt('go'),
+      answer('m1', cached(99_000, 0)),
+      prompt('on'),
+      answer('m2', cached(100_000, 99_000)),
+      prompt('more'),
+      answer('m3', cached(size, 10_000)),
+    ]
+    expect(await causes(lines)).toEqual([told])
+  })
+
+  test.each<[before: string | undefined, now: string | undefined, told: string]>([
+    ['high', 'low', 'The level of thinking changed from high to low.'],
+    ['low', 'low', 'Nothing in the session explains it'],
+    [undefined, 'low', 'Nothing in the session explains it'],
+  ])('Codex, from %s to %s', async (before, now, told) => {
+    const context = (effort?: string): object => ({ type: 'turn_context', payload: { model: 'gpt-5.5', ...(effort !== undefined && { effort }) } })
+    const said = (text: string, input: number, read: number): object[] => [
+      { type: 'response_item', payload: { type: 'message', role: 'user', content: [{ type: 'input_text', text }] } },
+      { type: 'response_item', payload: { type: 'message', role: 'assistant', content: [{ type: 'output_text', text }] } },
+      {
+        type: 'event_msg',
+        payload: {
+          type: 'token_count',
+          info: { last_token_usage: { input_tokens: input, cached_input_tokens: read, output_tokens: 5 }, total_token_usage: { total_tokens: input } },
+        },
+      },
+    ]
+    const lines = [
+      { type: 'session_meta', payload: { id: 'c', cwd: '/w', source: 'cli' } },
+      context(before),
+      ...said('one', 50_000, 0),
+      ...said('two', 51_000, 50_000),
+      context(now),
+      ...said('three', 52_000, 1_000),
+    ]
+    const found = await causes(lines.map((one, n) => ({ timestamp: new Date(Date.parse('2026-09-01T10:00:00Z') + n * 1000).toISOString(), ...one })))
+    expect(found.map(([, sentences]) => sentences.join(' '))).toEqual([expect.stringContaining(told)])
   })
 })
 

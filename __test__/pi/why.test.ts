@@ -35,6 +35,8 @@ const answer = (prompt: number, cached: number, more: object = {}): SessionEntry
 const system = (more: object): SessionEntry => entry({ type: 'message', message: { role: 'system', content: '', timestamp: 0, ...more } })
 const edit = (targetId: string, text: string): SessionEntry => entry({ type: 'context_edit', targetId, replacement: { content: [{ type: 'text', text }] } })
 
+const thinking = (thinkingLevel: string): SessionEntry => entry({ type: 'thinking_level_change', thinkingLevel })
+
 const chosen = (provider: string, modelId: string): SessionEntry => entry({ type: 'model_change', provider, modelId })
 
 const gone = (targetId: string): SessionEntry => entry({ type: 'context_edit', targetId, replacement: null })
@@ -64,6 +66,8 @@ describe('the explanation', () => {
     ['another model, of a virtual one', [chosen('r', 'auto'), second, answer(22_000, 0, { model: 'n' })], 'The router (r/auto): it chose p/n after p/m.'],
     ['another model, chosen just before', [second, chosen('p', 'n'), answer(22_000, 0, { model: 'n' })], 'You: the model changed from p/m to p/n.'],
     ['a virtual model in place of one', [second, chosen('r', 'auto'), answer(22_000, 0, { model: 'n' })], 'You: the model changed from p/m to p/n.'],
+    ['another level of thinking', [thinking('high'), second, thinking('low'), cold], 'You: the level of thinking changed from high to low.'],
+    ['the same level of thinking, set again', [thinking('high'), second, thinking('high'), cold], 'Probably the provider'],
     ['a roll of an earlier process', [second, edit('x', reference), cold], 'We, the context manager: 1 message was replaced by a roll.'],
     ['an excerpt', [second, edit('x', 'id=0123abcd\nfirst'), edit('y', reference), cold], 'We, the context manager: 2 messages were replaced by a roll.'],
     ['prose that was shortened', [second, edit('x', 'begin\n[... 900 more chars: id=0123456789a]'), cold], '1 message was replaced by a roll.'],

@@ -28,6 +28,11 @@ export function modelCause(before: Pick<CachedCall, 'model'>, now: Pick<CachedCa
   return before.model === now.model ? [] : [`The model changed from ${before.model} to ${now.model}.`]
 }
 
+/** Says if the level of thinking has changed, which is in front of the messages in the cache. Levels that are not known don't count. */
+export function effortCause(before: string | undefined, now: string | undefined): string[] {
+  return before === undefined || now === undefined || before === now ? [] : [`The level of thinking changed from ${before} to ${now}.`]
+}
+
 /**
  * Says how long the pause was, if the prompt had expired by then. `lifetimeMs` is how long the provider was asked to keep it;
  * undefined: that is not known, and the shortest usual time counts.

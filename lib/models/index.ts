@@ -13,7 +13,7 @@ export {
   withoutReasoning,
 } from './binding.ts'
 export type { BindingReport } from './binding.ts'
-export { brokenTokens, callsBack, modelCause, pauseCause } from './cache-break.ts'
+export { brokenTokens, callsBack, effortCause, modelCause, pauseCause } from './cache-break.ts'
 export type { CachedCall } from './cache-break.ts'
 export { CacheOdds, CALL_KINDS, LEAST_LOSS, noCounts, PAUSES, pauseOf } from './cache-odds.ts'
 export type { AnsweredCall, CacheCounts, CallKind, KeptLost, NextCall, Pause } from './cache-odds.ts'

@@ -77,6 +77,7 @@ class Rollout {
   #isPlan = false
   readonly #calls = new Map<string, string>()
   #model = 'unknown'
+  #effort: string | undefined
   #at = 0
   #count = 0
   #open: OpenAnswer | undefined;
@@ -99,6 +100,7 @@ class Rollout {
         return
       case 'turn_context':
         if (typeof payload['model'] === 'string') this.#model = payload['model']
+        this.#effort = typeof payload['effort'] === 'string' ? payload['effort'] : undefined
         return
       case 'response_item':
         yield* this.#item(payload, before === 0 ? this.#at : before)
@@ -176,6 +178,7 @@ class Rollout {
       key: this.#key('answer'),
       at: asked,
       message: { role: 'assistant', content: [], provider: 'openai', model: this.#model, stopReason: 'stop' },
+      ...(this.#effort !== undefined && { effort: this.#effort }),
       results: [],
     }
     this.#open.message.content.push(block)

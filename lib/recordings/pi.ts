@@ -67,6 +67,8 @@ class Tree {
   #at = 0
   /** `provider/model` of the latest answer. */
   #model = 'unknown/unknown'
+  /** The last level of thinking in the file. */
+  #effort: string | undefined
   /** Arguments of calls still waiting for their results. */
   readonly #calls = new Map<string, Record<string, unknown>>()
 
@@ -82,6 +84,7 @@ class Tree {
     const at = this.#time(entry)
     if (parent !== this.#leaf) yield this.#branch(parent, at)
     this.#leaf = id
+    if (entry['type'] === 'thinking_level_change' && typeof entry['thinkingLevel'] === 'string') this.#effort = entry['thinkingLevel']
     if (entry['type'] !== 'message' && entry['usage'] !== undefined) yield this.#side(entry, id, at)
     const message = messageOf(entry)
     if (message?.role === 'assistant' && typeof message.model === 'string') this.#model = `${message.provider ?? 'unknown'}/${message.model}`
@@ -163,7 +166,8 @@ class Tree {
   #entry(key: string, message: Message, at: number): RecordedEntry {
     for (const call of callsOf(message)) this.#calls.set(call.id ?? '', call.arguments ?? {})
     const file = wholeRead(message, this.#calls.get(message.toolCallId ?? ''))
-    return file === undefined ? { key, message, at } : { key, message, at, file }
+    const effort = message.role === 'assistant' ? this.#effort : undefined
+    return { key, message, at, ...(file !== undefined && { file }), ...(effort !== undefined && { effort }) }
   }
 }
 

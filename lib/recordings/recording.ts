@@ -65,6 +65,8 @@ export interface RecordedEntry {
   readonly names?: readonly string[]
   /** The whole text of the file that a tool result is about, after the call, if the recording has it. */
   readonly file?: { path: string; content: string }
+  /** How much the model of an answer was asked to think, in the program's words, if the recording tells. */
+  readonly effort?: string
 }
 
 /** The next step of the recorded program. */
@@ -207,12 +209,13 @@ export interface OpenAnswer {
   message: Message & { content: ContentBlock[] }
   at: number
   names?: readonly string[]
+  effort?: string
   results: RecordedEntry[]
 }
 
 /** The entries of an answer that is complete. */
-export function entriesOf({ key, message, at, names, results }: OpenAnswer): RecordedEntry[] {
-  return [{ key, message, at, ...(names !== undefined && { names }) }, ...results]
+export function entriesOf({ key, message, at, names, effort, results }: OpenAnswer): RecordedEntry[] {
+  return [{ key, message, at, ...(names !== undefined && { names }), ...(effort !== undefined && { effort }) }, ...results]
 }
 
 /** The working directory that a recorder noted; the root if it noted none. */

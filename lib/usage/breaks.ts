@@ -1,6 +1,6 @@
 /** The breaks in the cached part of recorded sessions' prompts: their causes, what followed from them, and what they cost. */
-import { dollars } from '../ui/index.ts'
-import { brokenTokens, factorAt, modelCause, originsOf, pauseCause, replacedSentences, writeCost } from '../models/index.ts'
+import { dollars, tokens as written } from '../ui/index.ts'
+import { brokenTokens, effortCause, factorAt, modelCause, originsOf, pauseCause, replacedSentences, writeCost } from '../models/index.ts'
 import type { CachedCall, ReplacedMessage } from '../models/index.ts'
 import { isCall, knownPrices, mended, modelOf } from '../recordings/index.ts'
 import type { Message, Prices, PricesByModel, Recording, Step } from '../recordings/index.ts'
@@ -60,7 +60,7 @@ export async function cacheHistory(recording: Recording, given?: PricesByModel):
       between.take(step)
       continue
     }
-    const call = callOf(step.entry.message, step.entry.at, given)
+    const call = { ...callOf(step.entry.message, step.entry.at, given), effort: step.entry.effort }
     calls += 1
     isKnown ||= call.cached > 0
     const tokens = before === undefined ? 0 : brokenTokens(before, call)
@@ -83,6 +83,8 @@ interface Call extends CachedCall {
   hourShare: number
   /** The lifetime that the provider was asked for, in milliseconds; undefined where it says nothing of that. */
   lifetimeMs: number | undefined
+  /** The level of thinking, in the agent's words; undefined where it is not known. */
+  effort?: string | undefined
 }
 
 const HOUR_MS = 60 * 60_000
@@ -109,6 +111,9 @@ function priceOf({ prices, prompt, hourShare }: Call, tokens: number): number | 
   const written = writeCost(prices, { cacheWrite: tokens, cacheWriteHour: hourShare * tokens })
   return (factorAt(prices.steps, prompt) * (written - tokens * prices.cacheRead)) / 1_000_000
 }
+
+/** A prompt that is smaller by so many tokens lacks text that the one before it had. */
+const CLEARED = 5_000
 
 /** The messages of a session by their keys, as they were written and as the last call had them. */
 class Contents {
@@ -152,11 +157,14 @@ class Between {
       ['model', modelCause(before, call)],
       ['host', this.#compacted ? ['A summary replaced earlier messages (a compaction).'] : []],
       ['host', this.#wentBack ? ['The conversation went back to an earlier message.'] : []],
+      ['host', effortCause(before.effort, call.effort)],
       [origins.some((origin) => origin === 'roll' || origin === 'undo') ? 'roll' : origins.includes('other') ? 'host' : 'unknown', replacedSentences(origins)],
       ['time', pauseCause(before, call, before.lifetimeMs)],
     ]
     const known = found.filter(([, causes]) => causes.length > 0)
     const [first] = known
+    if (first === undefined && before.prompt - call.prompt >= CLEARED)
+      return { by: 'host', causes: [`The agent sent ${written(before.prompt - call.prompt)} tokens less than before: it has cleared or removed earlier text.`] }
     if (first === undefined)
       return { by: 'unknown', causes: ['Nothing in the session explains it: the system prompt or the tools changed, or the provider dropped its cache.'] }
     return { by: first[0], causes: known.flatMap(([, causes]) => causes) }
