@@ -71,6 +71,18 @@ describe('the cause of a loss', () => {
       /^The agent changed its system prompt\.$/,
     ],
     ['the first message is gone', sent(0, MINUTE, { messages: MESSAGES.slice(1) }), 'host', /^The agent changed or removed message 1 of its 3 messages\.$/],
+    [
+      'outputs that the provider clears on request',
+      sent(0, MINUTE, { context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] } }),
+      'host',
+      /^The agent lets its provider clear old outputs \(context_management\)/,
+    ],
+    [
+      'thinking that the provider keeps on request',
+      sent(0, MINUTE, { context_management: { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] } }),
+      'unknown',
+      /the provider/,
+    ],
     ['other settings', sent(0, MINUTE, { speed: 'fast' }), 'host', /^The agent changed its settings: speed\.$/],
     ['another model', sent(0, MINUTE, { model: 'claude-opus-5' }), 'model', /^The model changed from claude-sonnet-5 to claude-opus-5\.$/],
     ['another model after a pause', sent(0, 6 * MINUTE, { model: 'claude-opus-5' }), 'model', /^The model changed .* It had expired/],
