@@ -46,7 +46,7 @@ test.each<[string, CacheLifetimes, any, Partial<CachedRequest>, string, number |
 
 test('the system part gets the hour at the first pause, and an answer that gives another lifetime ends that', () => {
   const lifetimes = new CacheLifetimes()
-  const send = (minute: number): string => asked(lifetimes.applied(body(), { ...REQUEST, at: minute * MINUTE, isNew: minute === 0 }))
+  const send = (minute: number): string => asked(lifetimes.applied(body(), { ...REQUEST, systemTokens: 5_000, at: minute * MINUTE, isNew: minute === 0 }))
   expect(send(0)).toBe('5m 5m')
   lifetimes.answered({ input: 1, cacheRead: 0, cacheWrite: 9_000, cacheWriteHour: 0 })
   expect(send(20)).toBe('1h 5m')

@@ -59,13 +59,13 @@ export interface ConversationOptions {
 }
 
 /** The last request: the host's messages, and what went out instead of them. */
-export interface Sent {
+export interface LastSent {
   raw: readonly object[]
   items: readonly EditedItem[]
 }
 
 /** An open session. */
-export interface Opened {
+export interface OpenSession {
   manager: ContextManager
   projection: Projection
 }

@@ -10,7 +10,7 @@ import { binds, rulesOf } from '../models/index.ts'
 import type { LastChoice } from '../models/index.ts'
 import { ContextManager } from '../session/index.ts'
 import { LIMIT_MS } from './conversation-options.ts'
-import type { ConversationOptions, KnownRequest, Opened, ProjectedPass, Sent } from './conversation-options.ts'
+import type { ConversationOptions, KnownRequest, OpenSession, ProjectedPass, LastSent } from './conversation-options.ts'
 import { asTheyAre, beginningOf, behind, hasUser, NO_BEGINNING, withRest } from './beginning.ts'
 import type { Beginning } from './beginning.ts'
 import type { StoredForm } from './form-files.ts'
@@ -60,11 +60,11 @@ export class Conversation {
   readonly #options: ConversationOptions
   #facts: CallFacts = newFacts()
   readonly #adopted = new Set<string>()
-  #opened: Promise<Opened> | undefined
+  #opened: Promise<OpenSession> | undefined
   #request: ModelRequest | undefined
   /** The number of its first messages that the request before it had. */
   #common = 0
-  #last: Sent = { raw: [], items: [] }
+  #last: LastSent = { raw: [], items: [] }
   /** Too little of the last request is left for what the provider has cached of it to be worth a price. */
   #isElsewhere = false
   #wasEdited = false
@@ -347,7 +347,7 @@ export class Conversation {
     return (this.#options.now ?? Date.now)()
   }
 
-  #open(): Promise<Opened> {
+  #open(): Promise<OpenSession> {
     if (this.#opened === undefined) {
       const opening = (this.#opened = this.#start())
       // A failure may pass: the next request tries again.
@@ -356,7 +356,7 @@ export class Conversation {
     return this.#opened
   }
 
-  async #start(): Promise<Opened> {
+  async #start(): Promise<OpenSession> {
     const { open, modelOf, onRoll, keptOf, now } = this.#options
     const manager = await ContextManager.open({ ...open, sessionId: this.id, isNew: this.#isNew, cwd: this.cwd, guessesCwd: this.folder === undefined })
     await notePrompt(manager, this.#request)
@@ -389,7 +389,7 @@ export class Conversation {
   }
 
   /** Takes over from the session before this one what its prompts and its summary name. */
-  async #adopt(messages: readonly object[], own: Opened): Promise<void> {
+  async #adopt(messages: readonly object[], own: OpenSession): Promise<void> {
     const { before } = this
     const prompts = messages.filter((message) => (message as { role?: unknown }).role === 'user')
     if (before !== undefined) await adoptNamed(prompts, this.#adopted, own, () => before.session())

@@ -3,7 +3,7 @@ import type { CompactionRule } from '../models/index.ts'
 import { isUsers } from './request.ts'
 
 /** The text that replaces the first messages. */
-export interface Summary {
+export interface HostSummary {
   /** The number of messages that it replaces. */
   from: number
   /** By how many bytes it is shorter than those. */
@@ -11,7 +11,7 @@ export interface Summary {
 }
 
 /** Nothing is replaced. */
-export const WHOLE: Summary = { from: 0, less: 0 }
+export const WHOLE: HostSummary = { from: 0, less: 0 }
 
 /** True if the host compacts before a request of `tokens` tokens. */
 export function isDue({ window, limit, counts }: CompactionRule, tokens: number, last: { plain: number; output: number } | undefined): boolean {

@@ -104,9 +104,19 @@ export function marksOf({ prompt, chain, called }: Said, length = chain.length -
   return hashes.map(linkOf)
 }
 
-/** The marks of all beginnings of a conversation, with the number of texts and calls in each. */
-export function lengthsOf(said: Said): Map<string, number> {
-  return new Map(said.chain.flatMap((_, length) => marksOf(said, length).map((mark) => [mark, length] as const)))
+/**
+ * The marks of all beginnings of a conversation, with the number of texts and calls in each. `byCalls`: only those with the IDs of calls,
+ * which a host that names its sessions keeps; two branches of such a session may say the same otherwise.
+ */
+export function lengthsOf(said: Said, byCalls = false): Map<string, number> {
+  const from = byCalls ? 1 : 0
+  return new Map(
+    said.chain.flatMap((_, length) =>
+      marksOf(said, length)
+        .slice(from)
+        .map((mark) => [mark, length] as const),
+    ),
+  )
 }
 
 /** The number of texts and calls that a request has in common with a chat of these marks that its host has written anew; 0: it is another one. */

@@ -156,7 +156,7 @@ function editedIn(all: readonly Near[], asked: AskedRequest): Near | undefined {
   }
   // After a resume, a host may write all of its history in another form.
   if (!all.some(({ stored }) => stored.form.said.length > 0) || said().chain.length === 1) return undefined
-  const lengths = lengthsOf(said())
+  const lengths = lengthsOf(said(), isNamed)
   const same = all.map((one) => ({ one, length: lengthAnew(one.stored.form.said, lengths) })).filter(({ one, length }) => length > 0 && isSame(one, traces()))
   return same.reduce<(typeof same)[number] | undefined>((best, found) => (found.length >= (best?.length ?? 0) ? found : best), undefined)?.one
 }
