@@ -98,7 +98,7 @@ export class Circumstances {
     })
   }
 
-  /** What is left of the last request without us, where its lifetime is another one; undefined: as much as of ours. */
+  /** The part of the last request without us that the provider still has, where its lifetime is another one; undefined: as much as of ours. */
   plainLeft(ctx: ExtensionContext): Left | undefined {
     const { lives } = this.lifetimes
     if (lives === undefined || this.#asked === undefined) return undefined

@@ -165,14 +165,14 @@ function named(headers: Record<string, string>, session: string): Record<string,
 /** The way in which a host's session goes, besides the options of its gateway. */
 interface Course extends Partial<GatewayOptions> {
   modelAt?: (call: number) => string
-  /** Another gateway goes on with each call for which this is true: one that is started anew, or with `inTurns` the other of two. */
+  /** Another gateway takes each call for which this is true: one that is started anew, or with `inTurns` the other of two. */
   isNewAt?: (call: number) => boolean
   inTurns?: boolean
   /** The number of other conversations before a call, of one request each. */
   othersAt?: (call: number) => number
 }
 
-/** What a session cost, and what it would have cost without the gateway: as claimed, and in truth. In dollars. */
+/** The cost of a session, and the cost that it would have had without the gateway: as claimed, and in truth. In dollars. */
 export async function claimAndTruth(
   format: Format,
   host: Host,

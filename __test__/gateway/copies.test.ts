@@ -1,4 +1,4 @@
-/** A conversation that goes on under the name of another session: a fork, a copy, or a subagent that begins with all of its parent's. */
+/** A conversation that continues under the name of another session: a fork, a copy, or a subagent that begins with all of its parent's. */
 import { afterEach, expect, test } from 'vitest'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
@@ -12,7 +12,7 @@ test.each<[name: string, isNew: boolean, change: (loop: AnthropicLoop) => void]>
   ['another session in a new gateway', true, () => {}],
   ['a subagent', false, (loop) => (loop.agent = 'agent-1')],
   ['another session that has changed its last prompt', false, (loop) => void loop.messages.splice(-2)],
-])('%s: what had collapsed stays so, and comes back', async (_, isNew, change) => {
+])('%s: collapsed text stays so, and can be brought back', async (_, isNew, change) => {
   const server = await startModelServer(() => 'ok')
   const place = lasting()
   let gateway: Gateway = (await gatewayTo(server.url, place)).gateway
@@ -35,7 +35,7 @@ test.each<[name: string, isNew: boolean, change: (loop: AnthropicLoop) => void]>
   expect(texts.length).toBeGreaterThan(0)
   const wanted = new Set(Array.from({ length: 40 }, (_, n) => long(`n${n}`)))
   for (const text of texts) expect(wanted).toContain(text)
-  // The first session goes on as it was.
+  // The first session continues as it was.
   Object.assign(first, { url: gateway.url })
   await first.call('Bash', { command: 'true' }, 'y')
   expect(server.requests.at(-1)!.raw.length).toBeLessThan(before.raw.length + 2_000)

@@ -124,10 +124,10 @@ function breaks(server: ModelServer): { n: number; isPrompt: boolean }[] {
 
 const RESPONSE = { functionResponse: { name: 'run', response: { output: 'x' } } }
 test.each<[what: string, parts: object[], isHeld: boolean]>([
-  ['a prompt', [{ text: 'go on' }], false],
+  ['a prompt', [{ text: 'look again' }], false],
   ['a result', [RESPONSE], true],
-  ['a result, and what the user has said while its tool ran', [RESPONSE, { text: 'go on' }], true],
-  ['the same with underscores', [{ function_response: RESPONSE.functionResponse }, { text: 'go on' }], true],
+  ['a result, and what the user has said while its tool ran', [RESPONSE, { text: 'look again' }], true],
+  ['the same with underscores', [{ function_response: RESPONSE.functionResponse }, { text: 'look again' }], true],
 ])('a request that ends with %s', (_, parts, isHeld) => {
   expect(gemini.isHeld?.([{ role: 'user', parts }])).toBe(isHeld)
 })

@@ -111,6 +111,6 @@ test('a subagent that has the name of its session leaves the conversation alone'
     for (let n = 0; n < 3; n += 1) await loop.call(`call_${prompt.slice(0, 4)}_${n}`, `cat n${n}`, long(`n${n}`))
   }
   expect(server.requests.map(({ raw }) => raw.toString())).toEqual([...main.bodies, ...other.bodies])
-  // It is a conversation of its own.
+  // It is a separate conversation.
   expect(gateway.conversations.all.map(({ raw }) => JSON.stringify(raw).includes('lamp'))).toEqual([false, true])
 })

@@ -54,7 +54,7 @@ export class ProviderCache {
       this.#known.set(prefix, { prefix, at: now, lifetimeMs })
     }
     if (this.#kind !== 'breakpoints') return { input: all - read, cacheRead: read, cacheWrite: 0, output: 50 }
-    // What is written is kept as long as the next marker behind it asks for.
+    // The next marker behind a written part says for how long it is kept.
     let [end, hour] = [read, 0]
     for (const prefix of kept) {
       if (hours.has(prefix)) hour += Math.max(0, tokensOf(prefix) - end)

@@ -1,4 +1,4 @@
-/** What a host has changed between two requests of a conversation, in sentences: its tools, its system prompt, its settings, its messages. */
+/** A host's changes between two requests of a conversation, in sentences: of its tools, its system prompt, its settings, its messages. */
 import { isFields, textOf } from '../core/index.ts'
 import type { Fields } from '../core/index.ts'
 import { geminiField, isEqual } from '../projection/index.ts'
@@ -81,7 +81,7 @@ const SETTINGS: Readonly<Record<Api, readonly Setting[]>> = {
   ],
 }
 
-/** How much Claude thinks. How it is shown (`display`) is no part of the prompt. */
+/** The setting of Claude's thinking, without the way in which it is shown (`display`): that does not change the prompt. */
 function thinkingIn({ thinking }: Fields): unknown {
   if (!isFields(thinking) || thinking['type'] === 'disabled') return undefined
   const { display: _, ...rest } = thinking

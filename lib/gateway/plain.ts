@@ -9,7 +9,6 @@ import { isAnswer, marksIn, PlainCache, sizeOf } from './plain-cache.ts'
 import type { CacheReach } from './plain-cache.ts'
 import { billed, promptOf } from './plain-bill.ts'
 import { isDue, newest, sum, WHOLE } from './plain-summary.ts'
-import type { HostSummary } from './plain-summary.ts'
 import { isUsers } from './request.ts'
 import { commonLength, hasMost } from './prefix.ts'
 

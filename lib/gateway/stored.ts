@@ -118,12 +118,12 @@ export function isNewChat({ live, common }: Near, { request: { hasTools, message
   return live === undefined && !isNamed && hasTools && !messages.slice(0, common).some(isAnswer)
 }
 
-/** True if a request has answers of its own and none of the conversation that it begins like: it is another one. */
+/** True if a request has answers, and none of the conversation that it begins like: it is another one. */
 export function isItsOwn({ common }: Near, { request: { hasTools, messages } }: AskedRequest): boolean {
   return hasTools && !messages.slice(0, common).some(isAnswer) && messages.slice(common).some(isAnswer)
 }
 
-/** The conversation of another session that a request goes on with under a name of its own, as a fork or a copy does. */
+/** The conversation of another session that a request continues under a new name, as a fork or a copy does. */
 export function forkedFrom(all: readonly Near[], { request: { messages } }: AskedRequest): Near | undefined {
   const near = messages.some(isAnswer) ? longest(all) : undefined
   return near !== undefined && messages.slice(0, near.common).some(isAnswer) ? near : undefined

@@ -31,7 +31,7 @@ export interface LastChoice extends Choice {
   option: LifetimeOption
 }
 
-/** What another process has asked for a conversation. */
+/** The lifetimes that another process has asked for a conversation. */
 export interface TakenChoice {
   choice: LastChoice
   /** When its last request went out, in milliseconds since the epoch, and the number of its messages. */
@@ -125,7 +125,7 @@ export class ConversationLifetimes {
   /** The lifetime that the provider gives, whatever the markers ask for. */
   #given: CacheLifetime | undefined
 
-  /** `taken`: the conversation goes on from another process. */
+  /** `taken`: another process has begun the conversation. */
   constructor(option: LifetimeOption, taken?: TakenChoice) {
     this.#option = option
     this.#taken = taken
@@ -157,8 +157,8 @@ export class ConversationLifetimes {
   }
 
   /**
-   * Takes the messages of a request as they are about to go out, and returns the choice for it: what is new, or stands behind something
-   * new, is written with the lifetime of the conversation.
+   * Takes the messages of a request as they are about to go out, and returns the choice for it: new messages, and all behind one,
+   * are written with the lifetime of the conversation.
    */
   sent(messages: readonly unknown[], isSame: (one: unknown, other: unknown) => boolean): Chosen | undefined {
     if (this.#last === undefined) return undefined

@@ -1,4 +1,4 @@
-/** What is left of a host's own request in the provider's cache, where another lifetime was chosen than it asks for. */
+/** The part of a host's own request that the provider still has in its cache, where another lifetime was chosen than it asks for. */
 import { LIFETIME_MS } from './lifetime.ts'
 import type { Asked, Choice } from './lifetime.ts'
 
@@ -18,7 +18,7 @@ export function leftApart({ own, sent }: { own: Lives; sent: Lives }, pauseMs: n
   return left(own) === left(sent) ? undefined : left(own)
 }
 
-/** The lifetimes of a request that asks for these. Without a marker of its own, a part lives as long as the other one. */
+/** The lifetimes of a request that asks for these. A part without a marker lives as long as the other one. */
 export function livesOf({ head, conversation }: Asked | Pick<Choice, 'head' | 'conversation'>): Lives {
   return { head: LIFETIME_MS[head ?? conversation ?? '5m'], messages: LIFETIME_MS[conversation ?? head ?? '5m'] }
 }

@@ -48,7 +48,7 @@ const SUBAGENT_CALLS = 'calls of subagents'
 /** The model of an answer that the program wrote itself. */
 const SYNTHETIC = '<synthetic>'
 
-/** What a user has said, as a line has it. */
+/** The words of a user, as a line has them. */
 interface Typed {
   uuid: string
   key: string
@@ -74,7 +74,7 @@ class Transcript {
   #path: string[] = []
   /** The answer whose lines are still coming. */
   #unfinished: OpenAnswer | undefined
-  /** What a user has typed meanwhile. The next request has it behind that answer. */
+  /** Prompts that a user has typed meanwhile. The next request has them behind that answer. */
   readonly #typed: Typed[] = []
   #lastKey: string | undefined
   #at = 0

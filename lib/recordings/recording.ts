@@ -65,7 +65,7 @@ export interface RecordedEntry {
   readonly names?: readonly string[]
   /** The whole text of the file that a tool result is about, after the call, if the recording has it. */
   readonly file?: { path: string; content: string }
-  /** How much the model of an answer was asked to think, in the program's words, if the recording tells. */
+  /** The level of thinking that was asked of an answer's model, in the program's words, if the recording tells. */
   readonly effort?: string
 }
 

@@ -94,7 +94,7 @@ const MAX_KNOWN = 48
 export class PromptCache {
   readonly #rules: CacheRules
   readonly #unitsPerToken: number
-  /** What is known of each model's, and that of the model that was asked last. */
+  /** The known requests of each model, and those of the model that was asked last. */
   readonly #models = new Map<string, Known[]>()
   #known: Known[] = []
 

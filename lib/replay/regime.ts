@@ -108,7 +108,7 @@ export class Regime {
     if (call === undefined || !this.hasLosses) return undefined
     const recorded = this.#survey.record.lifetimeMs ?? 0
     const isSaved = !this.#isOwnLifetime && call.pauseMs > recorded && call.pauseMs <= this.cache.lifetimeMs
-    // Where the user says what a written token costs, every token that is not cached counts as written.
+    // Under a price that the user gave for written tokens, every token that is not cached counts as written.
     const input = this.isWriteGiven ? 0 : call.input
     return { ...call, input, lost: isSaved ? 0 : call.lost }
   }

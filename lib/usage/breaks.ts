@@ -112,7 +112,7 @@ function priceOf({ prices, prompt, hourShare }: Call, tokens: number): number | 
   return (factorAt(prices.steps, prompt) * (written - tokens * prices.cacheRead)) / 1_000_000
 }
 
-/** A prompt that is smaller by so many tokens lacks text that the one before it had. */
+/** A prompt that is smaller by this number of tokens lacks text that the one before it had. */
 const CLEARED = 5_000
 
 /** The messages of a session by their keys, as they were written and as the last call had them. */

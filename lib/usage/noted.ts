@@ -52,7 +52,7 @@ interface Tell {
   at: number
 }
 
-/** What was not read is one figure: an agent's file may not tell which of it was written to the cache. */
+/** One figure has all that was not read: an agent's file may not tell which of it was written to the cache. */
 function keyOf({ input, cacheRead, cacheWrite }: Tell['tokens']): string {
   return `${input + cacheWrite} ${cacheRead}`
 }

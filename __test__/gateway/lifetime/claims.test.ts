@@ -12,7 +12,7 @@ afterEach(cleanUp)
 
 const MINUTE_MS = 60_000
 
-/** A user who comes back after pauses. */
+/** A user who makes pauses before prompts. */
 const pausing =
   (minutes: readonly number[]): Host =>
   (steps, k) => {

@@ -43,7 +43,7 @@ pub struct Request {
     pub rolls: Vec<Shape>,
     /// The rolls as the chat records them.
     pub rolled: Rolled,
-    /// How many visible texts that can be shortened have an ID.
+    /// The number of visible texts that can be shortened, by their ID.
     pub shortenable: HashMap<String, usize>,
     /// Tags of the markers in this branch's collapsed arguments.
     pub issued: HashSet<String>,
