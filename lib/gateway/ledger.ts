@@ -13,7 +13,7 @@ import { firstPrompt } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import type { GatewayBreak } from './break.ts'
 import { CacheAccount } from './cache-account.ts'
-import { compactionOf, livesOf, LONG_WINDOW, pricesWith } from '../models/index.ts'
+import { compactionOf, LIFETIME_MS, livesOf, LONG_WINDOW, pricesWith } from '../models/index.ts'
 import type { CataloguePrices, Choice } from '../models/index.ts'
 import { askedIn } from '../projection/index.ts'
 import { PlainAccount } from './plain.ts'
@@ -285,10 +285,9 @@ function plainBill(
   others: () => readonly PlainAccount[],
 ): PlainBill {
   const { messages, model, systemTokens, body } = request
-  const asked = askedIn(body)
+  const lives = chosen === undefined ? undefined : { own: livesOf(askedIn(body)), sent: livesOf(chosen) }
   // If its lifetimes were left alone, the request that was sent has the host's markers.
-  const ofHour = chosen === undefined ? (usage.cacheWriteHour ?? 0) / Math.max(1, usage.cacheWrite) : (asked.conversation ?? asked.head) === '1h' ? 1 : 0
-  const lives = chosen === undefined ? undefined : { own: livesOf(asked), sent: livesOf(chosen) }
+  const ofHour = lives === undefined ? (usage.cacheWriteHour ?? 0) / Math.max(1, usage.cacheWrite) : lives.own.messages === LIFETIME_MS['1h'] ? 1 : 0
   const own = {
     messages,
     model,

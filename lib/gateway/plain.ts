@@ -9,8 +9,8 @@ import { isAnswer, marksIn, PlainCache, sizeOf } from './plain-cache.ts'
 import type { CacheReach } from './plain-cache.ts'
 import { billed, promptOf } from './plain-bill.ts'
 import { isDue, newest, sum, WHOLE } from './plain-summary.ts'
-import { isUsers } from './request.ts'
 import { commonLength, hasMost } from './prefix.ts'
+import { isUsers } from './request.ts'
 
 /** A request that was answered. */
 export interface PlainRequest {
