@@ -28,7 +28,7 @@ export function modelCause(before: Pick<CachedCall, 'model'>, now: Pick<CachedCa
   return before.model === now.model ? [] : [`The model changed from ${before.model} to ${now.model}.`]
 }
 
-/** Says if the level of thinking has changed, which is in front of the messages in the cache. Levels that are not known don't count. */
+/** A sentence if the level of thinking has changed, which stands before the messages in the cache. Levels that are not known don't count. */
 export function effortCause(before: string | undefined, now: string | undefined): string[] {
   return before === undefined || now === undefined || before === now ? [] : [`The level of thinking changed from ${before} to ${now}.`]
 }

@@ -167,7 +167,8 @@ export class ConversationLifetimes {
     let { hourUntil } = choice
     if (before !== undefined) hourUntil = commonOf(before, messages, hourUntil, isSame)
     // They are compared only where a part of them keeps an hour.
-    this.#messages = choice.head === '1h' && (choice.conversation === '1h' || hourUntil > 0) ? messages : undefined
+    const mayKeep = this.#option === 'auto' && choice.head === '1h' && (choice.conversation === '1h' || hourUntil > 0)
+    this.#messages = mayKeep ? messages : undefined
     this.#last = { ...this.#last, messages: messages.length, choice: hourUntil === choice.hourUntil ? choice : { ...choice, hourUntil } }
     return this.#last.choice
   }
