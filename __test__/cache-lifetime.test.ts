@@ -17,7 +17,8 @@ function run(option: LifetimeOption, base: Partial<LifetimeMoment>, steps: reado
   let prompt = 3_000
   return steps.map(({ minutes, written = 2_000, prompt: size, found = 0, ...step }, n) => {
     const moment = { at: minutes * MINUTE, asked: SHORT, isNew: n === 0, isBound: false, systemTokens: 3_000, read: 0.1, slackTokens: 5_000, ...base, ...step }
-    const chosen = own.next(moment, 2 * n + 1)
+    const chosen = own.next(moment)
+    own.sent(Array.from({ length: 2 * n + 1 }), () => true)
     prompt = size ?? prompt + written
     const isShort = (chosen ?? moment.asked).conversation === '5m'
     own.answered({
@@ -112,10 +113,10 @@ describe('the rule of lifetimes', () => {
   ] as const)('the answer is believed: %s', (_, asked, systemTokens, written, given) => {
     const own = new ConversationLifetimes('auto')
     const moment = { at: 0, asked, isNew: true, isBound: false, systemTokens, read: 0.1, slackTokens: 5_000 }
-    expect(own.next(moment, 1)).toBeDefined()
+    expect(own.next(moment)).toBeDefined()
     own.answered({ ...written, prompt: 20_000, read: 0 })
     expect(own.given).toBe(given)
-    expect(own.next({ ...moment, at: 1_000, isNew: false }, 3) === undefined).toBe(given !== undefined)
+    expect(own.next({ ...moment, at: 1_000, isNew: false }) === undefined).toBe(given !== undefined)
   })
 
   test.each([
@@ -125,10 +126,10 @@ describe('the rule of lifetimes', () => {
     for (const isAfterPause of [false, true]) {
       const own = new ConversationLifetimes('auto')
       const moment = { at: 0, asked: isAfterPause ? SHORT : HOUR, isNew: true, isBound: false, systemTokens: 30_000, read: 0.1, slackTokens: 50_000 }
-      own.next(moment, 1)
+      own.next(moment)
       if (isAfterPause) {
         own.answered({ fiveMinutes: 40_000, hour: 0, prompt: 40_000, read: 0 })
-        expect(own.next({ ...moment, at: 20 * MINUTE, isNew: false }, 3)).toMatchObject(MIXED)
+        expect(own.next({ ...moment, at: 20 * MINUTE, isNew: false })).toMatchObject(MIXED)
       }
       own.answered({ fiveMinutes: 80_000 - read, hour: 0, prompt: 80_000, read })
       expect(own.given).toBeUndefined()
@@ -159,7 +160,7 @@ describe('the rule of lifetimes', () => {
       let [minutes, before] = [0, undefined as { at: number; head: string; conversation: string } | undefined]
       for (let step = 0; step < 20; step += 1) {
         minutes += next(4) === 0 ? next(90) : 0.5
-        const chosen = own.next({ ...base, at: minutes * MINUTE, isNew: step === 0, slackTokens: next(50_000) }, step + 1)!
+        const chosen = own.next({ ...base, at: minutes * MINUTE, isNew: step === 0, slackTokens: next(50_000) })!
         if (before !== undefined && before.head !== chosen.head) expect(minutes - before.at).toBeGreaterThan(before.head === '1h' ? 60 : 5)
         if (before?.conversation === '5m' && chosen.conversation === '1h') expect(minutes - before.at).toBeGreaterThan(5)
         if (chosen.head === '5m') expect(chosen.conversation).toBe('5m')

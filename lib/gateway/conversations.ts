@@ -19,7 +19,7 @@ import { folderOf, share } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import { marksOf } from './said.ts'
 import { shapeOf } from './shape.ts'
-import { askedIn, asideOf, branchIn, choose, commonLinks, forkedFrom, isItsOwn, isMost, isNewChat, opened } from './stored.ts'
+import { askedIn, asideOf, branchIn, choose, forkedFrom, isMost, isNewChat, nearIn, opened } from './stored.ts'
 import type { AskedRequest, Begin, Begun, FormChoice, Near } from './stored.ts'
 import { TracesSoFar } from './traces.ts'
 
@@ -97,7 +97,7 @@ export class Conversations {
     const isContinued = isEdit || left !== undefined || near?.isWhole === true
     const asBranch = isContinued ? undefined : this.#branchOf(key, known, asked, near?.common ?? 0)
     const isBranch = asBranch !== undefined
-    const isBegun = near === undefined || (!isContinued && !isBranch && (isNewChat(near, asked) || isItsOwn(near, asked)))
+    const isBegun = near === undefined || (!isContinued && !isBranch && isNewChat(near, asked))
     if (!isContinued && !isBranch && !isBegun) {
       this.#noteBranch(key, near, asked)
       const conversation = this.#of(near, asked)
@@ -173,21 +173,13 @@ export class Conversations {
     const stored = this.#formsOf(key)
     const group = this.#groups.get(key) ?? []
     const unstored = group.filter(({ id, raw }) => raw.length > 0 && !stored.some((one) => one.id === id)).map(remembered)
-    return [...unstored, ...stored]
-      .toSorted((one, other) => one.form.atMs - other.form.atMs)
-      .map((one) => {
-        const common = commonLinks(one.form.links, chain())
-        return { stored: one, live: group.find(({ id }) => id === one.id), common, isWhole: common > 0 && common === one.form.links.length - 1 }
-      })
+    return [...unstored, ...stored].toSorted((one, other) => one.form.atMs - other.form.atMs).map((one) => nearIn(one, group, chain()))
   }
 
   /** The latest conversations of all keys. */
   #latest({ chain }: AskedRequest): Near[] {
     const all = this.all
-    return this.#forms.latest().map((stored) => {
-      const common = commonLinks(stored.form.links, chain())
-      return { stored, live: all.find(({ id }) => id === stored.id), common, isWhole: false }
-    })
+    return this.#forms.latest().map((one) => nearIn(one, all, chain()))
   }
 
   /** The stored conversations of a key. Notes first with which of them another process has gone on. */

@@ -3,7 +3,7 @@
  * the token counts of shorter requests, so it compacts later than alone, or never.
  */
 import { firstKept, leftApart } from '../models/index.ts'
-import type { CompactionRule, Lives } from '../models/index.ts'
+import type { ApartLives, CompactionRule } from '../models/index.ts'
 import type { Usage } from './answer.ts'
 import { isAnswer, marksIn, PlainCache, sizeOf } from './plain-cache.ts'
 import type { CacheReach } from './plain-cache.ts'
@@ -31,7 +31,7 @@ export interface PlainRequest {
   /** The lifetime of the host's own prompt in the provider's cache, in milliseconds. */
   lifetimeMs: number
   /** The lifetimes that the host asks for and those that were asked for instead; absent where they are the same. */
-  chosen?: { own: Lives; sent: Lives }
+  chosen?: ApartLives
   /** The way in which the provider finds earlier prompts in its cache. */
   reach: CacheReach
   /** The host asks to cache the whole request, without markers in the messages. */

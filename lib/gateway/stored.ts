@@ -111,16 +111,12 @@ export function isMost({ stored, common }: Near): boolean {
 }
 
 /**
- * True if a request is the first of a chat whose host names no session, and begins like one of an earlier process: hosts begin all of
- * theirs with the same messages.
+ * True if a request that begins like a conversation has none of its answers, and is another one: it has answers of its model, or is the
+ * first of a chat whose host names no session and that begins like one of an earlier process. Hosts begin all of theirs with the same messages.
  */
 export function isNewChat({ live, common }: Near, { request: { hasTools, messages }, isNamed }: AskedRequest): boolean {
-  return live === undefined && !isNamed && hasTools && !messages.slice(0, common).some(isAnswer)
-}
-
-/** True if a request has answers, and none of the conversation that it begins like: it is another one. */
-export function isItsOwn({ common }: Near, { request: { hasTools, messages } }: AskedRequest): boolean {
-  return hasTools && !messages.slice(0, common).some(isAnswer) && messages.slice(common).some(isAnswer)
+  if (!hasTools || messages.slice(0, common).some(isAnswer)) return false
+  return (live === undefined && !isNamed) || messages.slice(common).some(isAnswer)
 }
 
 /** The conversation of another session that a request continues under a new name, as a fork or a copy does. */
@@ -169,6 +165,13 @@ function isLong(form: StoredForm, length: number): boolean {
 /** True if the outputs of a chat that has the same answers are those that it had. */
 function isSame({ stored: { form } }: Near, traces: Traces): boolean {
   return form.traces === undefined || hasOutputs(form.traces, traces)
+}
+
+/** A known conversation beside a request with this chain. `live`: those of this process, of which it may be one. */
+export function nearIn(stored: Remembered, live: readonly Conversation[], chain: readonly string[]): Near {
+  const common = commonLinks(stored.form.links, chain)
+  const isWhole = common > 0 && common === stored.form.links.length - 1
+  return { stored, live: live.find(({ id }) => id === stored.id), common, isWhole }
 }
 
 /** The number of messages that a stored form and a chain have in common. */

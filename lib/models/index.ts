@@ -24,7 +24,7 @@ export type { Asked, CacheLifetime, Choice, Chosen, LastChoice, LifetimeMoment, 
 export { countsTogether, soundUsage } from './counts.ts'
 export type { GivenCounts, SoundUsage } from './counts.ts'
 export { leftApart, livesOf } from './lives.ts'
-export type { Left, Lives } from './lives.ts'
+export type { ApartLives, Left } from './lives.ts'
 export { addLoss, noLoss } from './losses.ts'
 export type { LossSum } from './losses.ts'
 export { modelNamed, modelPriced } from './model.ts'

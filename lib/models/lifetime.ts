@@ -131,8 +131,8 @@ export class ConversationLifetimes {
     this.#taken = taken
   }
 
-  /** The lifetimes for a request; undefined: the client's own. `messages`: how many it sends, if that is known before {@link sent}. */
-  next(moment: LifetimeMoment, messages = this.#last?.messages ?? 0): Chosen | undefined {
+  /** The lifetimes for a request; undefined: the client's own. {@link sent} follows once its messages are known. */
+  next(moment: LifetimeMoment): Chosen | undefined {
     const { asked, at, isNew } = moment
     if (this.#option === 'client' || this.#given !== undefined || (asked.head === undefined && asked.conversation === undefined)) return undefined
     // Without a marker of their own, system and tools live as long as the conversation.
@@ -146,7 +146,7 @@ export class ConversationLifetimes {
     this.#last = {
       at,
       choice,
-      messages,
+      messages: this.#last?.messages ?? 0,
       prompt: this.#last?.prompt ?? 0,
       systemTokens: moment.systemTokens,
       isHeadNew: isHeadNew && asked.head !== undefined,

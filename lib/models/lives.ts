@@ -9,11 +9,17 @@ export interface Lives {
   messages: number
 }
 
+/** The lifetimes that a host asks for, and those that were asked for instead. */
+export interface ApartLives {
+  own: Lives
+  sent: Lives
+}
+
 /** The part of a request that a provider still has. */
 export type Left = 'all' | 'head' | 'nothing'
 
 /** Returns what is left of the host's own request after a pause; undefined if as much is left of the one that was sent, whose bill tells the rest. */
-export function leftApart({ own, sent }: { own: Lives; sent: Lives }, pauseMs: number): Left | undefined {
+export function leftApart({ own, sent }: ApartLives, pauseMs: number): Left | undefined {
   const left = ({ head, messages }: Lives): Left => (pauseMs < messages ? 'all' : pauseMs < head ? 'head' : 'nothing')
   return left(own) === left(sent) ? undefined : left(own)
 }

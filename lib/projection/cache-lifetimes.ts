@@ -4,7 +4,7 @@
  */
 import { isFields } from '../core/index.ts'
 import { binds, ConversationLifetimes, isAnthropicApi, LIFETIME_MS, livesOf, slackOf } from '../models/index.ts'
-import type { LifetimeOption, Lives } from '../models/index.ts'
+import type { ApartLives, LifetimeOption } from '../models/index.ts'
 import { askedIn, withLifetimes } from './cache-markers.ts'
 import { isEqual } from './identity.ts'
 import type { ProjectedModel } from './options.ts'
@@ -45,7 +45,7 @@ export class CacheLifetimes {
   readonly #rule: ConversationLifetimes
   /** A request with a choice is not answered yet. */
   #isAsked = false
-  #lives: { own: Lives; sent: Lives; at: number } | undefined
+  #lives: (ApartLives & { at: number }) | undefined
 
   /** `auto` (default): by the rule, where a key pays by the token; `client`: as the host asks; `5m`, `1h`: always this long. */
   constructor(option: LifetimeOption = 'auto') {
@@ -69,7 +69,7 @@ export class CacheLifetimes {
   }
 
   /** For how long the last request is kept as the host asks (`own`), and as it was sent. Undefined: as the host asks. `at`: when it was sent, in milliseconds since the epoch. */
-  get lives(): { own: Lives; sent: Lives; at: number } | undefined {
+  get lives(): (ApartLives & { at: number }) | undefined {
     return this.#lives
   }
 

@@ -54,7 +54,7 @@ export class ChosenLifetimes {
     const read = prices.input > 0 ? prices.cacheRead / prices.input : 0.1
     this.#wasHour = this.#choice?.head === '1h'
     // A marker on earlier messages is one that the client would have set: agents mark the end.
-    this.#choice = this.#rule.next({ at, asked: this.#asked, isNew: this.#isFirst, isBound, systemTokens, read, slackTokens }, 0) ?? this.#choice
+    this.#choice = this.#rule.next({ at, asked: this.#asked, isNew: this.#isFirst, isBound, systemTokens, read, slackTokens }) ?? this.#choice
     this.#isFirst = false
     const { why, conversation } = this.#choice ?? { why: '', conversation: this.#client }
     if (isRepeated !== true) this.reasons.set(why, (this.reasons.get(why) ?? 0) + 1)

@@ -15,7 +15,7 @@ export interface JsonReport {
   version: typeof JSON_VERSION
   options: {
     cache: string
-    /** Without what no option names: that is each model's own. */
+    /** A ratio that no option names is absent: each model's own price holds. */
     prices: 'own' | { read?: number; write?: number }
     window: number
     /** The parts of the record that count instead of these options, for sessions whose provider counted. */

@@ -114,25 +114,25 @@ export class CacheRecord {
   ): RecordedCall | undefined {
     const number = this.#calls
     this.#calls += 1
+    // A model that is asked for the first time has nothing of what another one had.
+    const before = this.#models.get(model) ?? this.#models.get(this.#last ?? '')
+    const wasChanged = before?.isChanged === true
+    for (const one of this.#models.values()) one.isChanged ||= isChanged
     if (usage === undefined || !(usage.input + usage.cacheRead + usage.cacheWrite > 0)) {
       this.#uncounted += 1
       this.#models.delete(model)
-      for (const other of this.#models.values()) other.isChanged ||= isChanged
       return undefined
     }
     const { input, cacheRead: read, cacheWrite: written, cacheWriteHour: hour = 0, window } = usage
     const prompt = input + read + written
-    // A model that is asked for the first time has nothing of what another one had.
-    const before = this.#models.get(model) ?? this.#models.get(this.#last ?? '')
-    const isOther = before !== undefined && before.model !== this.#last
     const isLong = written > 0 ? 2 * hour > written : (before?.isLong ?? false)
     let [lost, short] = [0, 0]
-    if (before !== undefined && !isChanged && !before.isChanged) {
+    if (before !== undefined && !isChanged && !wasChanged) {
       // Unwritten tokens can't be lost. A provider without a price for writing reports no writes, and keeps the prompt.
       const kept = Math.min(prompt, before.prompt - before.unwritten)
       if (kept - read >= LEAST_LOSS) lost = kept - read
       else short = Math.max(0, kept - read)
-    } else if (before !== undefined && keptTokens !== undefined && !isOther && !before.isChanged) {
+    } else if (before !== undefined && keptTokens !== undefined && before.model === this.#last && !wasChanged) {
       // The size of the kept part is not counted but follows from the texts, so a little less is not a loss.
       const kept = Math.min(prompt, keptTokens)
       if (kept - read >= Math.max(LEAST_LOSS, UNSURE * kept)) lost = kept - read
@@ -145,7 +145,6 @@ export class CacheRecord {
       const cost = (lost * (write - prices.cacheRead)) / 1_000_000
       this.losses.push({ call: number, after: isPrompt ? 'prompt' : 'results', pauseMs, tokens: lost, cost, cause })
     }
-    for (const other of this.#models.values()) other.isChanged ||= isChanged
     this.#models.set(model, { prompt, unwritten: written > 0 ? input : 0, at, model, isLong, isChanged: false })
     this.#last = model
     this.#written += written

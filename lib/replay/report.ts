@@ -17,7 +17,7 @@ export interface ReplayOptions {
   namedRules?: NamedRules
   /** The same prices for every model; if undefined, each model's own. */
   prices?: Prices
-  /** The part of these that no option names: it is each model's own, and that of the record for a written token. */
+  /** The price that no option names: each model has its own, and the record tells that of a written token. */
   openPrice?: 'read' | 'write'
   /** The user's own prices of models, in place of the known ones. */
   models?: PricesByModel
