@@ -1,9 +1,8 @@
 /** Requests that a browser makes for a site get nothing, and programs keep what they had. */
-import { connect } from 'node:net'
-import { once } from 'node:events'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
-import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { answerTo } from '../../rig/listening.ts'
 import { ask, gatewayTo, JSON_TYPE, upstream } from './support.ts'
 import type { Got } from './support.ts'
 
@@ -102,15 +101,11 @@ describe('a browser that works for a site', () => {
       [new URL(gateway.url).port, '/v1/responses'],
       [page.port, '/_context/events'],
     ]) {
-      const socket = connect(Number(port), '127.0.0.1')
-      onCleanUp(() => void socket.destroy())
-      socket.write(
+      const got = await answerTo(
+        `http://127.0.0.1:${port}`,
         `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${'A'.repeat(22)}==\r\n\r\n`,
       )
-      const chunks: Buffer[] = []
-      socket.on('data', (chunk: Buffer) => chunks.push(chunk))
-      await once(socket, 'close')
-      expect(Buffer.concat(chunks).toString()).not.toContain(' 101 ')
+      expect(got).not.toContain(' 101 ')
     }
   })
 })

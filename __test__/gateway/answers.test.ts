@@ -1,10 +1,11 @@
 /** Answers of servers that break off, make no sense, or use what is rare: a client gets as much as without the gateway. */
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
+import { answerTo, listening } from '../../rig/listening.ts'
 import { gatewayTo } from './support.ts'
 
 afterEach(cleanUp)
@@ -21,22 +22,13 @@ async function serving(answer: (socket: Socket, n: number) => void): Promise<str
       got = ''
       answer(socket, (n += 1))
     })
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onCleanUp(() => void server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  return await listening(server)
 }
 
 /** Sends a request over a separate connection. Returns all that comes until the other side closes it. */
-async function talk(url: string, path = '/v1/messages'): Promise<string> {
-  const socket = connect(Number(new URL(url).port), '127.0.0.1')
-  onCleanUp(() => void socket.destroy())
-  socket.on('error', () => {})
-  let got = ''
-  socket.on('data', (data: Buffer) => (got += data.toString('latin1')))
-  socket.write(`POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: k\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`)
-  await once(socket, 'close')
-  return got
+function talk(url: string, path = '/v1/messages'): Promise<string> {
+  return answerTo(url, `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: k\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`)
 }
 
 /** The parts of an answer on the wire: status, the body as far as it came, and whether that is all of it. */
@@ -223,13 +215,10 @@ describe('what is rare in an answer', () => {
     })
     const { gateway } = await gatewayTo(url)
     const message = JSON.stringify({ model: 'claude-sonnet-4-5', tools: [{ name: 'Bash' }], messages: [{ role: 'user', content: 'x' }] })
-    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
-    let wire = ''
-    socket.on('data', (data: Buffer) => (wire += data.toString('latin1')))
-    socket.write(
+    const wire = await answerTo(
+      gateway.url,
       `POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nx-claude-code-session-id: s\r\nConnection: close\r\nContent-Length: ${message.length}\r\n\r\n${message}`,
     )
-    await once(socket, 'close')
     expect(wire).toMatch(/\r\nTransfer-Encoding: gzip, chunked\r\n/)
     expect(Buffer.from(read(wire).body, 'latin1').equals(body)).toBe(true)
     await gateway.close()
@@ -240,16 +229,10 @@ describe('what is rare in an answer', () => {
     const server = createServer((socket) => {
       socket.on('error', () => {})
       socket.once('data', () => socket.end(`HTTP/1.1 ${method === 'HEAD' ? '200 OK' : '204 None'}\r\nTrailer: X\r\nTransfer-Encoding: chunked\r\n\r\n`))
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onCleanUp(() => void server.close())
-    const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    })
+    const { gateway } = await gatewayTo(await listening(server))
     for (const version of ['1.0', '1.1']) {
-      const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
-      let wire = ''
-      socket.on('data', (data: Buffer) => (wire += data.toString('latin1')))
-      socket.write(`${method} /v1/models HTTP/${version}\r\nHost: 127.0.0.1\r\nx-api-key: k\r\nConnection: close\r\n\r\n`)
-      await once(socket, 'close')
+      const wire = await answerTo(gateway.url, `${method} /v1/models HTTP/${version}\r\nHost: 127.0.0.1\r\nx-api-key: k\r\nConnection: close\r\n\r\n`)
       expect(wire).toMatch(/^HTTP\/1\.1 20[04] /)
       expect(wire).not.toMatch(/trailer|chunked/i)
       expect(bodyOf(wire)).toBe('')
@@ -266,16 +249,12 @@ test('a request keeps its trailers', async () => {
         sent += data.toString('latin1')
         if (/\r\n0\r\n[^]*\r\n\r\n$/.test(sent)) socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
       })
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onCleanUp(() => void server.close())
-    const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
-    socket.resume()
-    socket.write(
+    })
+    const { gateway } = await gatewayTo(await listening(server))
+    await answerTo(
+      gateway.url,
       `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: k\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Checksum: abc\r\n\r\n`,
     )
-    await once(socket, 'close')
     expect([path, sent.slice(sent.indexOf('\r\n\r\n') + 4)]).toEqual([path, '2\r\n{}\r\n0\r\nX-Checksum: abc\r\n\r\n'])
   }
 })

@@ -1,7 +1,5 @@
 /** Answers in every content coding: the bill is read, a refusal is heard, and unreadable answers are reported and counted. */
 import { createServer, request as httpRequest } from 'node:http'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import * as zlib from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -9,7 +7,8 @@ import { billsFile } from '../../lib/gateway/bills.ts'
 import { canDecode, codingsOf, decoded } from '../../lib/gateway/coding.ts'
 import { folder } from '../core/setup.ts'
 import { cli } from '../replay/support.ts'
-import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { listening } from '../../rig/listening.ts'
 import { startModelServer } from '../../rig/model-server.ts'
 import { AnthropicLoop, ask, billedIn, gatewayTo, JSON_TYPE, long, upstream } from './support.ts'
 import { some } from '../rows.ts'
@@ -175,13 +174,7 @@ describe('a refusal', () => {
       })
       request.pipe(on)
     })
-    proxy.listen(0, '127.0.0.1')
-    await once(proxy, 'listening')
-    onCleanUp(() => {
-      proxy.closeAllConnections()
-      proxy.close()
-    })
-    return { server, url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` }
+    return { server, url: await listening(proxy) }
   }
 
   // Each decoder, and both ways to nest them; the other rows of the table differ in what the bill has tried.

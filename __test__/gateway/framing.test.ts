@@ -2,8 +2,8 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { connect, createServer as createTcp } from 'node:net'
-import type { AddressInfo, Socket } from 'node:net'
+import { createServer as createTcp } from 'node:net'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
@@ -12,6 +12,7 @@ import { framingOf } from '../../lib/gateway/headers.ts'
 import { Upstream } from '../../lib/gateway/upstream.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
+import { answerTo, listening } from '../../rig/listening.ts'
 import { ask, billedIn, gatewayTo, JSON_TYPE, upstream } from './support.ts'
 import type { Got } from './support.ts'
 
@@ -37,16 +38,9 @@ function chunked(text: string): string {
 }
 
 /** Sends bytes, and waits until the other side has answered and closes, or answers a second request. */
-async function raw(gateway: Gateway, text: string): Promise<string> {
-  const { port } = new URL(gateway.url)
-  const socket = connect(Number(port), '127.0.0.1')
-  socket.on('error', () => {})
-  let got = ''
-  socket.on('data', (data: Buffer) => (got += data.toString('latin1')))
+function raw(gateway: Gateway, text: string): Promise<string> {
   // The second request is served after the first one, and closes.
-  socket.write(`${text}GET /v1/end HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: k\r\nConnection: close\r\n\r\n`)
-  await once(socket, 'close')
-  return got
+  return answerTo(gateway.url, `${text}GET /v1/end HTTP/1.1\r\nHost: 127.0.0.1\r\nx-api-key: k\r\nConnection: close\r\n\r\n`)
 }
 
 describe('one request is one request', () => {
@@ -148,16 +142,9 @@ describe('one request is one request', () => {
         sent += data.toString()
         if (sent.endsWith('{}')) socket.end(`HTTP/1.1 200 OK\r\n${many}Content-Length: 2\r\nConnection: close\r\n\r\n{}`)
       })
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onCleanUp(() => void server.close())
-    const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-    const { port } = new URL(gateway.url)
-    const socket = connect(Number(port), '127.0.0.1')
-    let got = ''
-    socket.on('data', (data: Buffer) => (got += data.toString()))
-    socket.write(`POST /v1/files HTTP/1.1\r\nHost: 127.0.0.1\r\n${many}Content-Length: 2\r\nConnection: close\r\n\r\n{}`)
-    await once(socket, 'close')
+    })
+    const { gateway } = await gatewayTo(await listening(server))
+    const got = await answerTo(gateway.url, `POST /v1/files HTTP/1.1\r\nHost: 127.0.0.1\r\n${many}Content-Length: 2\r\nConnection: close\r\n\r\n{}`)
     expect(sent).toContain(many)
     expect(sent).toMatch(/Content-Length: 2\r\n[^]*\r\n\r\n\{\}$/)
     expect(got).toContain(many)
@@ -169,10 +156,8 @@ describe('one request is one request', () => {
       socket.once('data', () =>
         socket.end(Buffer.from('HTTP/1.1 200 Pr\xeat\r\nX-Name: caf\xe9 \xc3\xa9\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}', 'latin1')),
       )
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onCleanUp(() => void server.close())
-    const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    })
+    const { gateway } = await gatewayTo(await listening(server))
     for (const request of ['GET /v1/models', 'HEAD /v1/models', 'POST /v1/messages']) {
       const got = await raw(
         gateway,
@@ -190,10 +175,8 @@ describe('one request is one request', () => {
           'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: identity\r\nContent-Length: 2\r\nConnection: content-length, content-encoding, content-type, close\r\n\r\n{}',
         ),
       )
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onCleanUp(() => void server.close())
-    const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    })
+    const { gateway } = await gatewayTo(await listening(server))
     const got = await ask(`${gateway.url}/v1/messages`, { headers: JSON_TYPE, body: '{}' })
     expect([got.text, got.headers['content-length'], got.headers['content-encoding'], got.headers['content-type']]).toEqual([
       '{}',
@@ -226,14 +209,8 @@ describe('a connection that is kept', () => {
         setTimeout(() => end(socket), afterMs)
       })
     })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onCleanUp(() => {
-      server.closeAllConnections()
-      server.close()
-    })
     const billsPath = join(folder(), 'bills.jsonl')
-    const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, { billsPath })
+    const { gateway } = await gatewayTo(await listening(server), { billsPath })
     const send = (n: number): Promise<Got | 'broken'> =>
       ask(`${gateway.url}/v1/messages`, {
         headers: { ...JSON_TYPE, 'x-claude-code-session-id': 's' },
@@ -273,13 +250,7 @@ describe('a connection that is kept', () => {
         response.end('{}')
       })
     })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onCleanUp(() => {
-      server.closeAllConnections()
-      server.close()
-    })
-    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies, newest: () => newest as Socket }
+    return { url: await listening(server), bodies, newest: () => newest as Socket }
   }
 
   test.each([
@@ -292,11 +263,10 @@ describe('a connection that is kept', () => {
     const front = createServer((client, response) => {
       if (bodies.length > 0) end(newest())
       void exchange(connections, client, response, { target: new URL(url), path: '/', body: Buffer.from('{}'), rest: undefined })
-    }).listen(0, '127.0.0.1')
-    await once(front, 'listening')
-    onCleanUp(() => void front.close())
+    })
+    const address = await listening(front)
     for (const n of [1, 2, 3]) {
-      expect((await ask(`http://127.0.0.1:${(front.address() as AddressInfo).port}`, { body: '{}' })).status).toBe(200)
+      expect((await ask(address, { body: '{}' })).status).toBe(200)
       expect(bodies.length).toBe(n)
     }
   })
@@ -324,10 +294,7 @@ describe('a connection that is kept', () => {
       if (count === 2) request.socket.resetAndDestroy()
       else response.end()
     })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onCleanUp(() => void server.close())
-    const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const { gateway } = await gatewayTo(await listening(server))
     const send = (): Promise<number | 'broken'> =>
       ask(`${gateway.url}/v1/files/f`, { method, headers: { 'x-api-key': 'k' } }).then(
         ({ status }) => status,

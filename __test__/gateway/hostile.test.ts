@@ -4,13 +4,13 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { connect } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import * as zlib from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
 import { folder } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
+import { listening } from '../../rig/listening.ts'
 import { startModelServer } from '../../rig/model-server.ts'
 import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, long, upstream } from './support.ts'
 
@@ -141,10 +141,8 @@ describe('clients and servers that leave', () => {
         socket.write(whole.slice(0, most))
         socket.end()
       })
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onCleanUp(() => void server.close())
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    })
+    const url = await listening(server)
     const { gateway } = await gatewayTo(url)
     const outcome = (address: string): Promise<string> =>
       ask(`${address}/v1/messages`, { headers: JSON_TYPE, body: '{}' }).then(
@@ -203,10 +201,8 @@ describe.skipIf(!hasOpenssl)('certificates', () => {
     const server = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (request, response) => {
       requests.push(`${request.method} ${request.headers.authorization}`)
       response.end('secret answer')
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onCleanUp(() => void server.close())
-    return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, certificate: cert, requests }
+    })
+    return { url: (await listening(server)).replace('http', 'https'), certificate: cert, requests }
   }
 
   const post = async (url: string, env: Record<string, string>): Promise<{ status: number; text: string }> => {

@@ -1,10 +1,9 @@
 /** The destination of a request: below the address of an upstream, and never above it. */
-import { once } from 'node:events'
-import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { routeOf } from '../../lib/gateway/routes.ts'
 import { isLoopback } from '../../lib/gateway/upstream.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
+import { answerTo } from '../../rig/listening.ts'
 import { ask, gatewayTo, JSON_TYPE, upstream } from './support.ts'
 
 afterEach(cleanUp)
@@ -122,11 +121,8 @@ describe('a target reaches the upstream as the client has written it', () => {
   )('%s', async (_name, before, written) => {
     const { url, seen } = await upstream((_, response) => response.end('{}'))
     const { gateway } = await gatewayTo(url, { upstreams: { anthropic: url, openai: url }, ...(before.startsWith('/tok') && { token: 'tok' }) })
-    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
-    socket.resume()
     const path = before === '/URL' ? `/${url}${written}` : `${before}${written}`
-    socket.write(Buffer.from(`POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`, 'latin1'))
-    await once(socket, 'close')
+    await answerTo(gateway.url, Buffer.from(`POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`, 'latin1'))
     // The bare `/v1` of a request to OpenAI is part of its upstream's address.
     const sent = before === '' && !written.startsWith('/v1/messages') ? written.replace('/v1/', '/') : written
     expect(seen.map(({ request }) => request.url)).toEqual([sent])

@@ -1,10 +1,9 @@
 /** Sites in a real browser, beside a gateway without a token: what they can make it send gets nothing. */
 import { createServer } from 'node:http'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
-import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { listening } from '../../rig/listening.ts'
 import { Browser, CHROMIUM } from './browser.ts'
 import { ask, gatewayTo } from './support.ts'
 
@@ -46,13 +45,7 @@ async function site(): Promise<{ port: number; asked: string[] }> {
               : 'self.ran = true',
     )
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onCleanUp(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { port: (server.address() as AddressInfo).port, asked }
+  return { port: Number(new URL(await listening(server)).port), asked }
 }
 
 /** Everything that a document can ask an address for. Each entry is a promise of true if something came. */

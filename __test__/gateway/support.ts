@@ -1,11 +1,9 @@
 /** A gateway before a server, and a client that is a loop around a model. */
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, request as httpRequest } from 'node:http'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startGateway } from '../../lib/gateway/gateway.ts'
@@ -15,6 +13,7 @@ import type { GatewayOptions } from '../../lib/gateway/options.ts'
 import type { StoreOptions } from '../../index.js'
 import { folder } from '../core/setup.ts'
 import { onCleanUp } from '../../rig/cleanup.ts'
+import { listening } from '../../rig/listening.ts'
 import type { ModelRequest } from '../../rig/exchange.ts'
 
 /** A gateway whose upstreams are a server on this machine. */
@@ -86,13 +85,7 @@ export async function upstream(answer: (seen: Seen, response: ServerResponse) =>
       answer(one, response)
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onCleanUp(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen }
+  return { url: await listening(server), seen }
 }
 
 /** The header of a body in JSON. */

@@ -1,13 +1,11 @@
 /** The gateway as a process, beside the same client without it: whatever is asked, the answer and what the provider sees are the same. */
-import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { connect } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import * as zlib from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { folder } from '../core/setup.ts'
-import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
+import { cleanUp } from '../../rig/cleanup.ts'
+import { answerTo, listening } from '../../rig/listening.ts'
 import { startProcess } from './support.ts'
 
 /** Headers that belong to one connection, and to the transfer of a body on it. */
@@ -27,26 +25,12 @@ async function echo(host = '127.0.0.1'): Promise<string> {
       response.end(JSON.stringify({ method, url, headers, body: Buffer.concat(chunks).toString('base64') }))
     })
   }
-  const server = createServer({ maxHeaderSize: 256 * 1024 }, answer)
-  server.listen(0, host)
-  await once(server, 'listening')
-  onCleanUp(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  return listening(createServer({ maxHeaderSize: 256 * 1024 }, answer), host)
 }
 
 /** The whole answer to these bytes until the other side closes, without dates. */
 async function raw(url: string, bytes: readonly (string | Buffer)[]): Promise<string> {
-  const { hostname, port } = new URL(url)
-  const socket = connect(Number(port), hostname.replace(/^\[(.*)\]$/, '$1'))
-  socket.on('error', () => {})
-  for (const part of bytes) socket.write(part)
-  let text = ''
-  socket.on('data', (data: Buffer) => (text += data.toString('latin1')))
-  await once(socket, 'close')
+  const text = await answerTo(url, ...bytes)
   return text.replace(/^(?:Date|Connection|Keep-Alive): .*\r\n/gim, '').replaceAll(/^Transfer-Encoding: chunked\r\n/gim, '')
 }
 

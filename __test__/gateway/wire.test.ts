@@ -2,12 +2,13 @@
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect, createServer as listenPlainly } from 'node:net'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { once } from 'node:events'
 import { afterEach, describe, expect, test } from 'vitest'
 import { proxyFor } from '../../lib/gateway/upstream.ts'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
+import { listening } from '../../rig/listening.ts'
 import type { Seen } from './support.ts'
 import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, long, upstream } from './support.ts'
 
@@ -151,10 +152,8 @@ describe('answers', () => {
     ['nothing', '', /127\.0\.0\.1:\d+ has closed the connection before it answered \(ECONNRESET\)/],
     ['another protocol', 'SSH-2.0-OpenSSH_9.6\r\n', /127\.0\.0\.1:\d+ has answered with something other than HTTP \(HPE_\w+\)/],
   ])('an upstream that answers %s is told in words', async (_, answer, sentence) => {
-    const server = listenPlainly((socket) => void socket.once('data', () => socket.end(answer))).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onCleanUp(() => void server.close())
-    const { gateway } = await gatewayTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const server = listenPlainly((socket) => void socket.once('data', () => socket.end(answer)))
+    const { gateway } = await gatewayTo(await listening(server))
     const got = await ask(`${gateway.url}/v1/messages`, { headers: JSON_TYPE, body: '{}' })
     expect([got.status, got.text]).toEqual([502, expect.stringMatching(sentence)])
   })
@@ -178,10 +177,7 @@ describe('proxies', () => {
         on.pipe(socket).pipe(on)
       })
     })
-    proxy.listen(0, '127.0.0.1')
-    await once(proxy, 'listening')
-    onCleanUp(() => void proxy.close())
-    const http_proxy = `http://me:p%40ss@127.0.0.1:${(proxy.address() as AddressInfo).port}`
+    const http_proxy = (await listening(proxy)).replace('//', '//me:p%40ss@')
     const { gateway } = await gatewayTo('http://provider.example', { env: { http_proxy } })
     const got = await ask(`${gateway.url}/v1/messages`, { headers: { ...JSON_TYPE, authorization: 'Bearer t' }, body: '{}' })
     expect(got.status).toBe(200)

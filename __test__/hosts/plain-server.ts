@@ -1,7 +1,6 @@
 /** A provider of chat completions that does not stream, for clients that are nothing but `fetch`. */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { onCleanUp } from '../../rig/cleanup.ts'
+import { listening } from '../../rig/listening.ts'
 
 /** A request's body, as far as the tests look at it. */
 interface PlainRequest {
@@ -20,9 +19,7 @@ export async function startPlainServer(answers: readonly object[]): Promise<{ ur
       response.end(JSON.stringify({ choices: [{ message: answers[requests.length - 1] }] }))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onCleanUp(() => new Promise<void>((resolve) => server.close(() => resolve())))
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, requests }
+  return { url: `${await listening(server)}/v1`, requests }
 }
 
 /** The answers of a model that reads `a.txt`. */

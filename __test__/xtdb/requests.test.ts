@@ -1,13 +1,13 @@
 /** The requests of a turn to the node: counted by a proxy between the two. */
 import { createServer, request as send } from 'node:http'
 import type { IncomingMessage, Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { ContextManager } from '../../lib/index.ts'
 import type { ModelCall } from '../../lib/index.ts'
 import { cleanUp, onCleanUp, temporaryFolder } from '../../rig/pi.ts'
+import { listening } from '../../rig/listening.ts'
 import { freshNode, tick, withoutXtdb } from '../../rig/xtdb.ts'
 
 afterEach(cleanUp)
@@ -27,12 +27,7 @@ async function recording(port: number): Promise<{ url: string; seen: string[] }>
     passed.on('error', () => outgoing.destroy())
     incoming.pipe(passed)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onCleanUp(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen }
+  return { url: await listening(server), seen }
 }
 
 /** Requests that the sender of the queue makes for itself; all other requests are reads for which a caller waits. */

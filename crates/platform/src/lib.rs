@@ -1,5 +1,5 @@
 //! The differences between operating systems, in one place: files that only their owner can read, the identity of a file,
-//! opening a file without following links, and the machine's ID.
+//! opening a file without following links, and the machine's ID. Also what several users in this process have open together.
 //!
 //! Everything else in the project uses the standard library. The only unsafe code of the project is in `windows.rs`: calls
 //! of Windows for which the standard library has nothing.
@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 mod facts;
+pub mod shared;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]

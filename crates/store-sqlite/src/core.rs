@@ -1,11 +1,11 @@
 //! The connections and threads that are open for a file. Several stores of a process may use the same ones.
 
-use std::path::Path;
-use std::sync::atomic::AtomicUsize;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
+use context_platform::shared::Shared;
 use context_store::clock::Clock;
 use context_store::{Receipt, Result, StoreError};
 use tokio::sync::oneshot;
@@ -34,13 +34,27 @@ pub(super) struct Core {
     pub place: Arc<StoreFile>,
     pub clock: Clock,
     pub negative: Arc<NegativeCache>,
-    /// Number of open stores that use this. Changed by [`super::shared::Seat`] only.
-    pub users: AtomicUsize,
+}
+
+impl Shared for Core {
+    /// The file without links on the way to it, and what its writes survive.
+    type Key = (PathBuf, Durability);
+    type Opening = Mutex<()>;
+
+    /// Not after a failed sync, the end of the writer, or an exchange of the file.
+    fn is_sound(&self) -> bool {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_writing = thread.as_ref().is_some_and(|thread| !thread.is_finished());
+        is_writing
+            && !self.queue.has_stopped()
+            && self.settled.as_ref().is_none_or(|settled| settled.check().is_ok())
+            && self.place.check().is_ok()
+    }
 }
 
 impl Core {
     /// Opens the connection that writes and starts the threads.
-    pub(crate) fn open(path: &Path, durability: Durability, clock: Clock) -> Result<Arc<Self>> {
+    pub(crate) fn open(path: &Path, durability: Durability, clock: Clock) -> Result<Self> {
         let connection = connect::writer(path, durability)?;
         let place = Arc::new(StoreFile::new(path));
         let gate = Arc::new(CheckpointGate::default());
@@ -56,19 +70,7 @@ impl Core {
             .map_err(|error| no_thread(&error))?;
         let (jobs, thread) = (RwLock::new(Some(sender)), Mutex::new(Some(thread)));
         let settled = (durability == Durability::Power).then(|| Settled::new(connect::log(path)));
-        let (negative, users) = (Arc::default(), AtomicUsize::new(1));
-        Ok(Arc::new(Self { jobs, queue, thread, pool, searches, settled, place, clock, negative, users }))
-    }
-
-    /// True if a store that is opened now can use this: not after a failed sync, the end of the writer, or an exchange of
-    /// the file.
-    pub(crate) fn is_sound(&self) -> bool {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_writing = thread.as_ref().is_some_and(|thread| !thread.is_finished());
-        is_writing
-            && !self.queue.has_stopped()
-            && self.settled.as_ref().is_none_or(|settled| settled.check().is_ok())
-            && self.place.check().is_ok()
+        Ok(Self { jobs, queue, thread, pool, searches, settled, place, clock, negative: Arc::default() })
     }
 
     pub(crate) fn is_closed(&self) -> bool {

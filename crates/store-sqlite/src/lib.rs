@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use context_platform::shared::Seat;
 use context_store::clock::{self, Clock};
 use context_store::sessions::Limits;
 use context_store::{Erase, Erased, ErasedCount, Result, StoreError};
@@ -22,7 +23,6 @@ use context_store::{Erase, Erased, ErasedCount, Result, StoreError};
 use self::core::Core;
 pub use self::page::VersionAt;
 pub use self::settle::Durability;
-use self::shared::Seat;
 pub use self::snapshot::SqliteSnapshot;
 use self::store_file::StoreFile;
 pub use self::verify::Size;
@@ -72,8 +72,7 @@ const FEW: usize = 8;
 
 /// A store in a file.
 pub struct SqliteStore {
-    core: Arc<Core>,
-    seat: Seat,
+    core: Seat<Core>,
     /// The path that this store was opened by, if it is another one than the core's.
     own_place: Option<StoreFile>,
     is_closed: AtomicBool,
@@ -91,17 +90,17 @@ impl SqliteStore {
 
     /// As [`SqliteStore::open`], with the given clock.
     pub fn open_with(path: impl AsRef<Path>, durability: Durability, clock: Clock) -> Result<Arc<Self>> {
-        let core = Core::open(&absolute(path.as_ref())?, durability, clock)?;
-        Ok(Arc::new(Self { core, seat: Seat::Alone, own_place: None, is_closed: AtomicBool::new(false) }))
+        let core = Seat::alone(Core::open(&absolute(path.as_ref())?, durability, clock)?);
+        Ok(Arc::new(Self { core, own_place: None, is_closed: AtomicBool::new(false) }))
     }
 
     /// As [`SqliteStore::open`]; stores that this process opens so on one file, with the same durability, share its
     /// connections and threads. Each is closed for itself, and the last one closes the file.
     pub fn open_shared(path: impl AsRef<Path>, durability: Durability) -> Result<Arc<Self>> {
         let path = absolute(path.as_ref())?;
-        let (core, seat) = shared::join(&path, durability)?;
+        let core = shared::join(&path, durability)?;
         let own_place = (core.place.path() != path).then(|| StoreFile::new(&path));
-        Ok(Arc::new(Self { core, seat, own_place, is_closed: AtomicBool::new(false) }))
+        Ok(Arc::new(Self { core, own_place, is_closed: AtomicBool::new(false) }))
     }
 
     /// Returns the file's contents and their sizes.

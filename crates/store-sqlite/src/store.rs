@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
+use context_platform::shared::Shared as _;
 use context_store::sessions::{self, Prune, Pruned};
 use context_store::{
     AsOf, Damage, Entry, Erase, Erased, ErasedCount, Filter, Hit, Outline, OwnedStore, Receipt, Result,
@@ -159,7 +160,7 @@ impl Store for SqliteStore {
         if self.is_closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        if self.seat.leave(&self.core) {
+        if self.core.leave() {
             return self.core.close();
         }
         // Others use the store: the writer has done all earlier requests once it reaches this one.
@@ -172,7 +173,7 @@ impl Store for SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        if !*self.is_closed.get_mut() && self.seat.leave(&self.core) {
+        if self.core.leave() {
             self.core.end();
         }
     }
@@ -210,7 +211,7 @@ impl SqliteStore {
 
     /// True if both use the same connections and threads.
     pub fn is_beside(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.core, &other.core)
+        self.core.is_beside(&other.core)
     }
 
     /// Fails if the store is closed or its files are missing.

@@ -8,7 +8,7 @@ use camino::Utf8Path;
 /// The values that tell one directory from another at the same path: device, inode number and time of birth. File
 /// systems reuse inode numbers at once, so the number alone would not tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Identity {
+pub(crate) struct Identity {
     device: u64,
     inode: u64,
     born: u128,
@@ -17,7 +17,7 @@ pub struct Identity {
 impl Identity {
     /// An identity of device number, inode number and time of birth in nanoseconds since 1970 (0: unknown).
     #[must_use]
-    pub const fn from_parts(device: u64, inode: u64, born: u128) -> Self {
+    pub(crate) const fn from_parts(device: u64, inode: u64, born: u128) -> Self {
         Self { device, inode, born }
     }
 }

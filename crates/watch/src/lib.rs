@@ -33,7 +33,7 @@ mod inbox;
 mod listen;
 mod member;
 mod native;
-pub mod plan;
+mod plan;
 mod poll;
 mod shared;
 mod tracker;
@@ -43,7 +43,7 @@ use camino::Utf8Path;
 pub use error::WatchError;
 pub use event::{Event, Sink, Touch};
 pub use flush::{Acknowledge, Flush};
-pub use identity::Identity;
+use identity::Identity;
 pub use shared::SharedTracker;
 pub use tracker::{NotifyTracker, TrackerOptions};
 

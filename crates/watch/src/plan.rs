@@ -13,7 +13,7 @@ use crate::Identity;
 
 /// The known state of a directory in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub(crate) enum Presence {
     /// Not there, not a directory, or it can't be entered.
     Absent,
     /// There, and not watched because nothing needs it ([`WatchPlan::needs_watch`]).
@@ -26,7 +26,7 @@ pub enum Presence {
 
 impl Presence {
     /// The directory's identity, if it is there.
-    pub fn identity(self) -> Option<Identity> {
+    pub(crate) fn identity(self) -> Option<Identity> {
         match self {
             Self::Absent => None,
             Self::Idle(identity) | Self::Watched(identity) | Self::Polled(identity) => Some(identity),
@@ -38,14 +38,14 @@ impl Presence {
 ///
 /// Names are stored once per directory, without their path, so that 50,000 tracked files take a few megabytes.
 #[derive(Debug, Default)]
-pub struct WatchPlan {
+pub(crate) struct WatchPlan {
     directories: HashMap<Box<str>, PlannedDirectory>,
     tracked: usize,
 }
 
 /// The outcome of [`WatchPlan::track`].
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Added {
+pub(crate) struct Added {
     /// True if the path was not tracked before.
     pub fresh: bool,
     /// Directories that are new in the plan, ancestors first; each is [`Presence::Absent`] until looked at.
@@ -54,7 +54,7 @@ pub struct Added {
 
 /// The outcome of [`WatchPlan::untrack`].
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Removed {
+pub(crate) struct Removed {
     /// Directories that left the plan, with their known states; descendants first.
     pub directories: Vec<(Utf8PathBuf, Presence)>,
     /// The lowest directory that stays in the plan; its needs may have changed.
@@ -63,7 +63,7 @@ pub struct Removed {
 
 /// The role of a path in the plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Meaning {
+pub(crate) struct Meaning {
     /// It is tracked.
     pub tracked: bool,
     /// It is a directory of the plan.
@@ -89,7 +89,7 @@ struct PlannedDirectory {
 
 impl WatchPlan {
     /// Adds a path, and its ancestors to the plan. Nothing changes if it is tracked already.
-    pub fn track(&mut self, path: &Utf8Path) -> Added {
+    pub(crate) fn track(&mut self, path: &Utf8Path) -> Added {
         let mut added = Added::default();
         let Some((parent, name)) = split(path) else { return added };
         self.link(parent, &mut added.directories);
@@ -103,7 +103,7 @@ impl WatchPlan {
     }
 
     /// Removes a path, and the directories that only it needed. Nothing changes if it is not tracked.
-    pub fn untrack(&mut self, path: &Utf8Path) -> Removed {
+    pub(crate) fn untrack(&mut self, path: &Utf8Path) -> Removed {
         let mut removed = Removed::default();
         let Some((parent, name)) = split(path) else { return removed };
         let Some(directory) = self.directories.get_mut(parent.as_str()) else { return removed };
@@ -129,14 +129,14 @@ impl WatchPlan {
     }
 
     /// Keeps a directory in the plan for itself, without its ancestors. True if it is new.
-    pub fn pin(&mut self, path: &Utf8Path) -> bool {
+    pub(crate) fn pin(&mut self, path: &Utf8Path) -> bool {
         let fresh = !self.directories.contains_key(path.as_str());
         self.directories.entry(path.as_str().into()).or_insert_with(PlannedDirectory::new).pinned = true;
         fresh
     }
 
     /// Returns the meaning of an event at `path`.
-    pub fn meaning(&self, path: &Utf8Path) -> Meaning {
+    pub(crate) fn meaning(&self, path: &Utf8Path) -> Meaning {
         let tracked = split(path).is_some_and(|(parent, name)| {
             self.directories.get(parent.as_str()).is_some_and(|directory| directory.names.contains(name))
         });
@@ -144,7 +144,7 @@ impl WatchPlan {
     }
 
     /// Records the presence found at a directory, and returns the one known before; `None` if it is not in the plan.
-    pub fn set_presence(&mut self, path: &Utf8Path, presence: Presence) -> Option<Presence> {
+    pub(crate) fn set_presence(&mut self, path: &Utf8Path, presence: Presence) -> Option<Presence> {
         let directory = self.directories.get_mut(path.as_str())?;
         let before = std::mem::replace(&mut directory.presence, presence);
         let (was, is) = (before == Presence::Absent, presence == Presence::Absent);
@@ -159,21 +159,21 @@ impl WatchPlan {
 
     /// Marks a directory as one that is watched only when it holds tracked names or a child is absent: one
     /// that everybody writes to, or that can't be watched.
-    pub fn set_quiet(&mut self, path: &Utf8Path, quiet: bool) {
+    pub(crate) fn set_quiet(&mut self, path: &Utf8Path, quiet: bool) {
         if let Some(directory) = self.directories.get_mut(path.as_str()) {
             directory.quiet = quiet;
         }
     }
 
     /// True if a directory is to be watched, if it exists.
-    pub fn needs_watch(&self, path: &Utf8Path) -> bool {
+    pub(crate) fn needs_watch(&self, path: &Utf8Path) -> bool {
         self.directories.get(path.as_str()).is_some_and(|directory| {
             directory.needed() || (!directory.quiet && !directory.children.is_empty())
         })
     }
 
     /// The absent directories that are the only reason to watch a quiet directory; empty if there are other reasons.
-    pub fn awaited(&self, path: &Utf8Path) -> Vec<Utf8PathBuf> {
+    pub(crate) fn awaited(&self, path: &Utf8Path) -> Vec<Utf8PathBuf> {
         let quiet = |directory: &&PlannedDirectory| {
             directory.quiet && !directory.pinned && directory.names.is_empty()
         };
@@ -184,38 +184,38 @@ impl WatchPlan {
 
     /// True if a directory must be observed even if that takes polling: it holds tracked names, or waits for an absent
     /// child.
-    pub fn is_needed(&self, path: &Utf8Path) -> bool {
+    pub(crate) fn is_needed(&self, path: &Utf8Path) -> bool {
         self.directories.get(path.as_str()).is_some_and(PlannedDirectory::needed)
     }
 
     /// Returns the presence of a directory; `None` if it is not in the plan.
-    pub fn presence(&self, path: &Utf8Path) -> Option<Presence> {
+    pub(crate) fn presence(&self, path: &Utf8Path) -> Option<Presence> {
         self.directories.get(path.as_str()).map(|directory| directory.presence)
     }
 
     /// The tracked paths directly in a directory, in no order.
-    pub fn tracked_in(&self, path: &Utf8Path) -> Vec<Utf8PathBuf> {
+    pub(crate) fn tracked_in(&self, path: &Utf8Path) -> Vec<Utf8PathBuf> {
         self.directories.get(path.as_str()).map_or_else(Vec::new, |directory| {
             directory.names.iter().map(|name| path.join(&**name)).collect()
         })
     }
 
     /// The directories of the plan directly in a directory, in no order.
-    pub fn children(&self, path: &Utf8Path) -> Vec<Utf8PathBuf> {
+    pub(crate) fn children(&self, path: &Utf8Path) -> Vec<Utf8PathBuf> {
         self.directories.get(path.as_str()).map_or_else(Vec::new, |directory| {
             directory.children.iter().map(|name| path.join(&**name)).collect()
         })
     }
 
     /// All directories, ancestors before descendants.
-    pub fn directories(&self) -> Vec<Utf8PathBuf> {
+    pub(crate) fn directories(&self) -> Vec<Utf8PathBuf> {
         let mut all: Vec<_> = self.directories.keys().map(|path| Utf8PathBuf::from(&**path)).collect();
         all.sort_unstable();
         all
     }
 
     /// The directories that are polled, ancestors before descendants.
-    pub fn polled(&self) -> Vec<Utf8PathBuf> {
+    pub(crate) fn polled(&self) -> Vec<Utf8PathBuf> {
         let polled = |directory: &PlannedDirectory| matches!(directory.presence, Presence::Polled(_));
         let mut all: Vec<_> = self
             .directories
@@ -228,12 +228,12 @@ impl WatchPlan {
     }
 
     /// Number of tracked paths.
-    pub fn tracked(&self) -> usize {
+    pub(crate) fn tracked(&self) -> usize {
         self.tracked
     }
 
     /// Numbers of watched, polled and absent directories.
-    pub fn counts(&self) -> (usize, usize, usize) {
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
         self.directories.values().fold((0, 0, 0), |(watched, polled, absent), directory| {
             match directory.presence {
                 Presence::Watched(_) => (watched + 1, polled, absent),
@@ -315,3 +315,7 @@ impl PlannedDirectory {
 fn split(path: &Utf8Path) -> Option<(&Utf8Path, &str)> {
     Some((path.parent()?, path.file_name()?))
 }
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

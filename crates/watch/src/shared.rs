@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use context_platform::shared::{Seat, Shared, SharedTable};
 
 use crate::member::{Member, Workers};
 use crate::{
@@ -22,13 +23,12 @@ const WARNINGS: usize = 4;
 
 /// A session's part of the tracker that it shares with others.
 pub struct SharedTracker {
-    hub: Arc<Hub>,
+    hub: Seat<Hub>,
     member: Arc<Member>,
     is_closed: AtomicBool,
 }
 
 struct Hub {
-    key: Utf8PathBuf,
     tracker: NotifyTracker,
     members: Arc<Members>,
     /// Held while a path gets its first member or loses its last one.
@@ -49,7 +49,17 @@ struct Table {
     warnings: Vec<String>,
 }
 
-static HUBS: Mutex<Option<HashMap<Utf8PathBuf, Arc<Hub>>>> = Mutex::new(None);
+/// By the marker directory.
+static HUBS: SharedTable<Hub> = SharedTable::empty();
+
+impl Shared for Hub {
+    type Key = Utf8PathBuf;
+    type Opening = Mutex<()>;
+
+    fn is_sound(&self) -> bool {
+        true
+    }
+}
 
 impl SharedTracker {
     /// Joins the tracker of this marker directory, or starts it with these options. `sink` gets the events of the paths
@@ -67,19 +77,12 @@ impl SharedTracker {
         let real =
             Utf8PathBuf::from_path_buf(context_platform::in_real_folder(marker_directory.as_std_path()));
         let marker_directory = real.unwrap_or_else(|_| marker_directory.to_owned());
-        // Held until the member is in the table, so that the last one can't end the tracker meanwhile.
-        let mut hubs = locked(&HUBS);
-        let hubs = hubs.get_or_insert_default();
-        let hub = match hubs.get(&marker_directory) {
-            Some(hub) => Arc::clone(hub),
-            None => {
-                let members = Arc::<Members>::default();
-                let options = TrackerOptions { marker_directory: Some(marker_directory.clone()), ..options };
-                let tracker = NotifyTracker::start(options, Fanout(Arc::clone(&members)))?;
-                let (key, changing) = (marker_directory, Mutex::default());
-                let hub = Arc::new(Hub { key, tracker, members, changing });
-                hubs.insert(hub.key.clone(), Arc::clone(&hub));
-                hub
+        let place = HUBS.place(marker_directory);
+        let hub = {
+            let _opening = locked(place.opening());
+            match place.join() {
+                Some(hub) => hub,
+                None => place.share(Hub::start(place.key(), options)?),
             }
         };
         let (member, warnings) = {
@@ -155,18 +158,9 @@ impl Tracker for SharedTracker {
         if self.is_closed.swap(true, Ordering::AcqRel) {
             return;
         }
-        let is_last = {
-            let mut hubs = locked(&HUBS);
-            let mut table = self.hub.members.table();
-            table.members.remove(&self.member.number());
-            let is_last = table.members.is_empty();
-            if is_last && let Some(hubs) = hubs.as_mut() {
-                hubs.remove(&self.hub.key);
-            }
-            is_last
-        };
+        self.hub.members.table().members.remove(&self.member.number());
         self.member.close();
-        if is_last {
+        if self.hub.leave() {
             self.hub.tracker.close();
             self.hub.members.workers.end();
             return;
@@ -183,6 +177,15 @@ impl Tracker for SharedTracker {
 impl Drop for SharedTracker {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+impl Hub {
+    fn start(marker_directory: &Utf8Path, options: TrackerOptions) -> Result<Self, WatchError> {
+        let members = Arc::<Members>::default();
+        let options = TrackerOptions { marker_directory: Some(marker_directory.to_owned()), ..options };
+        let tracker = NotifyTracker::start(options, Fanout(Arc::clone(&members)))?;
+        Ok(Self { tracker, members, changing: Mutex::default() })
     }
 }
 

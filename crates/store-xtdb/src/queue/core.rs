@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use context_model::time::TxId;
 use tokio::sync::{Notify, watch};
@@ -18,6 +18,7 @@ use super::status::QueueStatus;
 use super::work_areas::AllWorkAreas;
 use super::{contact, forward};
 use crate::XtdbStore;
+use context_platform::shared;
 use context_store::{Result, Store, StoreError};
 use context_store_sqlite::SqliteStore;
 
@@ -25,8 +26,21 @@ use context_store_sqlite::SqliteStore;
 pub(super) struct QueueCore {
     pub shared: Arc<Shared>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
-    /// Number of open stores that use this. Changed by [`super::seats::QueueSeat`] only.
-    pub users: AtomicUsize,
+}
+
+impl shared::Shared for QueueCore {
+    /// With the journal's path without links to its folder.
+    type Key = QueueOptions;
+    /// The last failure, and when that was.
+    type Opening = tokio::sync::Mutex<Option<(Instant, StoreError)>>;
+
+    /// Not after the end of a task, or an exchange of the journal.
+    fn is_sound(&self) -> bool {
+        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.iter().all(|task| !task.is_finished())
+            && self.shared.check_open().is_ok()
+            && self.shared.journal.is_sound()
+    }
 }
 
 impl QueueCore {
@@ -37,7 +51,7 @@ impl QueueCore {
     pub(super) async fn open(
         options: QueueOptions,
         journal: impl FnOnce() -> Result<Arc<SqliteStore>>,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<Self> {
         let read_timeout = Duration::from_millis(options.read_timeout_ms.max(1));
         let progress = Progress::open(beside(&options.journal, "progress"))?;
         if !progress.was_connected() && !options.journal.exists() {
@@ -95,15 +109,7 @@ impl QueueCore {
             tokio::spawn(contact::list(Arc::clone(&shared))),
             tokio::spawn(contact::follow(Arc::clone(&shared))),
         ];
-        Ok(Arc::new(Self { shared, tasks: Mutex::new(tasks.into()), users: AtomicUsize::new(1) }))
-    }
-
-    /// True if a store that is opened now can use this: not after the end of a task, or an exchange of the journal.
-    pub(super) fn is_sound(&self) -> bool {
-        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.iter().all(|task| !task.is_finished())
-            && self.shared.check_open().is_ok()
-            && self.shared.journal.is_sound()
+        Ok(Self { shared, tasks: Mutex::new(tasks.into()) })
     }
 
     /// Looks whether a database that could not be reached can be reached now, for as long as an open waits for one.

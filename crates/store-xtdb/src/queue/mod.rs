@@ -36,6 +36,7 @@ use super::areas::Area;
 use super::connection::shown_url;
 use super::plan::{area_of, id_of};
 use super::wire::check;
+use context_platform::shared::Seat;
 use context_store::clock::Clock;
 use context_store::{
     AsOf, Damage, Entry, Erased, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError,
@@ -66,7 +67,7 @@ pub use options::QueueOptions;
 pub use status::QueueState;
 
 use self::core::QueueCore;
-use seats::{Joined, QueueSeat};
+use seats::Joined;
 use shared::{Shared, WaitingCaller};
 use status::JournalWrite;
 use work_areas::WorkAreas;
@@ -77,8 +78,7 @@ use work_areas::WorkAreas;
 /// others' writes that no client here has used.
 pub struct QueuedStore {
     shared: Arc<Shared>,
-    core: Arc<QueueCore>,
-    seat: QueueSeat,
+    core: Seat<QueueCore>,
     /// The journal by the path that this store was opened by. It is closed with this store, the core's with the last one.
     journal: Arc<SqliteStore>,
     work: WorkAreas,
@@ -109,8 +109,8 @@ impl QueuedStore {
     /// sender and its connections to the nodes. Each is closed for itself, and the last one ends these.
     pub async fn open_shared(options: QueueOptions) -> Result<Arc<Self>> {
         let close_timeout = Duration::from_millis(options.close_timeout_ms);
-        let Joined { core, journal, seat, was_open } = seats::join(options).await?;
-        let store = Self::seated(core, journal, seat, close_timeout);
+        let Joined { core, journal, was_open } = seats::join(options).await?;
+        let store = Self::seated(core, journal, close_timeout);
         if was_open {
             store.core.look().await;
         }
@@ -127,21 +127,16 @@ impl QueuedStore {
         journal: impl FnOnce() -> Result<Arc<SqliteStore>>,
     ) -> Result<Arc<Self>> {
         let close_timeout = Duration::from_millis(options.close_timeout_ms);
-        let core = QueueCore::open(options, journal).await?;
+        let core = Seat::alone(QueueCore::open(options, journal).await?);
         let journal = Arc::clone(&core.shared.journal);
-        Ok(Self::seated(core, journal, QueueSeat::Alone, close_timeout))
+        Ok(Self::seated(core, journal, close_timeout))
     }
 
-    fn seated(
-        core: Arc<QueueCore>,
-        journal: Arc<SqliteStore>,
-        seat: QueueSeat,
-        close_timeout: Duration,
-    ) -> Arc<Self> {
+    fn seated(core: Seat<QueueCore>, journal: Arc<SqliteStore>, close_timeout: Duration) -> Arc<Self> {
         let shared = Arc::clone(&core.shared);
         let work = shared.areas().begin();
         let is_closed = AtomicBool::new(false);
-        Arc::new(Self { shared, core, seat, journal, work, close_timeout, is_closed })
+        Arc::new(Self { shared, core, journal, work, close_timeout, is_closed })
     }
 
     fn check_open(&self) -> Result<()> {
@@ -357,14 +352,14 @@ impl Store for QueuedStore {
         if self.is_closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        let ended = if self.seat.leave(&self.core) { self.core.close().await } else { Ok(()) };
+        let ended = if self.core.leave() { self.core.close().await } else { Ok(()) };
         self.journal.close().await.and(ended)
     }
 }
 
 impl Drop for QueuedStore {
     fn drop(&mut self) {
-        if !*self.is_closed.get_mut() && self.seat.leave(&self.core) {
+        if self.core.leave() {
             self.core.end();
         }
     }

@@ -12,5 +12,4 @@ mod follow;
 mod limits;
 #[cfg(target_os = "linux")]
 mod mounts;
-mod plan;
 mod random;

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use camino::{Utf8Path, Utf8PathBuf};
-use context_watch::Identity;
-use context_watch::plan::{Presence, WatchPlan};
 use proptest::prelude::*;
 use rstest::rstest;
+
+use super::*;
 
 const HERE: Presence = Presence::Watched(Identity::from_parts(1, 1, 1));
 
