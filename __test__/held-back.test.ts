@@ -4,9 +4,8 @@ import { summaryOf } from '../lib/cli/gateway-summary.ts'
 import { heldStatus, heldText } from '../lib/ui/held-back.ts'
 import type { Held } from '../lib/ui/held-back.ts'
 import { mostHeld } from '../lib/gateway/held.ts'
-import { AnthropicLoop, gatewayTo, long } from './gateway/support.ts'
+import { AnthropicLoop, long, looping } from './gateway/support.ts'
 import { cleanUp } from '../rig/cleanup.ts'
-import { startModelServer } from '../rig/model-server.ts'
 
 afterEach(cleanUp)
 
@@ -78,9 +77,7 @@ describe('a gateway says why nothing leaves', () => {
       /^\d+k tokens are held back: the model has no tool to bring text back$/,
     ],
   ])('%s', async (_name, set, because, sentence) => {
-    const server = await startModelServer(() => 'ok')
-    const { gateway } = await gatewayTo(server.url)
-    const loop = new AnthropicLoop(gateway)
+    const { gateway, loop } = await looping()
     set(loop)
     await work(loop, 20)
     const found = await mostHeld(gateway.conversations.all)
@@ -94,9 +91,7 @@ describe('a gateway says why nothing leaves', () => {
     let now = 1_700_000_000_000
     const sent = await Promise.all(
       [true, false].map(async (asks) => {
-        const server = await startModelServer(() => 'ok')
-        const { gateway } = await gatewayTo(server.url, { now: () => now })
-        const loop = new AnthropicLoop(gateway)
+        const { server, gateway, loop } = await looping({ now: () => now })
         Object.assign(loop, { model: 'claude-opus-5-5', thinks: true, more: { thinking: { type: 'enabled', budget_tokens: 1000 } } })
         for (let n = 0; n < 20; n += 1) {
           await work(loop, 1)

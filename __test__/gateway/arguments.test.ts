@@ -5,9 +5,8 @@ import { hiddenArguments } from '../../lib/gateway/hidden.ts'
 import { shapeOf } from '../../lib/gateway/shape.ts'
 import type { ObjectDocument } from '../../lib/index.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
-import { startModelServer } from '../../rig/model-server.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
-import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, lasting, long } from './support.ts'
+import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, lasting, long, looping } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -22,9 +21,7 @@ const written = (n: number): string => long(`content ${n}`, 40)
 
 /** A conversation with long arguments; the old ones have collapsed. */
 async function collapsed(place = lasting()): Promise<{ server: ModelServer; gateway: Gateway; loop: AnthropicLoop; place: ReturnType<typeof lasting> }> {
-  const server = await startModelServer(() => 'ok')
-  const { gateway } = await gatewayTo(server.url, place)
-  const loop = new AnthropicLoop(gateway)
+  const { server, gateway, loop } = await looping(place)
   for (let n = 0; n < 24; n += 1) {
     if (n % 5 === 0) await loop.prompt(`prompt ${n}`)
     await loop.call('Write', { file_path: `/nowhere/${n}.txt`, content: written(n) }, `wrote ${n}\n${long(`n${n}`, 60)}`)

@@ -8,7 +8,7 @@ import { folder } from '../core/setup.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
-import { AnthropicLoop, ask, callTool, gatewayTo, JSON_TYPE, lasting, long, upstream } from './support.ts'
+import { AnthropicLoop, ask, callTool, gatewayTo, JSON_TYPE, lasting, long, looping, upstream } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -72,9 +72,7 @@ const PATIENT_MS = 120_000
 
 describe('a conversation', () => {
   test('60 calls keep their prefix but for rolls, and every output returns byte for byte', async () => {
-    const server = await startModelServer(() => 'ok')
-    const { gateway, warnings } = await gatewayTo(server.url)
-    const loop = new AnthropicLoop(gateway)
+    const { server, gateway, warnings, loop } = await looping()
     for (let n = 0; n < 60; n += 1) {
       if (n % 6 === 0) await loop.prompt(`prompt ${n}`)
       await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
@@ -97,9 +95,7 @@ describe('a conversation', () => {
   })
 
   test('nothing collapses where the model has no way to bring it back', async () => {
-    const server = await startModelServer(() => 'ok')
-    const { gateway } = await gatewayTo(server.url)
-    const loop = new AnthropicLoop(gateway)
+    const { server, loop } = await looping()
     loop.tools = loop.tools.slice(0, 3)
     for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
     expect(results(server).map(({ text }) => text)).toEqual(Array.from({ length: 20 }, (_, n) => long(`n${n}`)))
@@ -176,10 +172,8 @@ describe('a conversation', () => {
   })
 
   test('the model is told of a file that changes under it', async () => {
-    const server = await startModelServer(() => 'ok')
     const cwd = folder()
-    const { gateway } = await gatewayTo(server.url, { cwd })
-    const loop = new AnthropicLoop(gateway)
+    const { server, loop } = await looping({ cwd })
     const path = join(cwd, 'a.txt')
     writeFileSync(path, 'one\n'.repeat(20))
     const numbered = `${'one\n'.repeat(20)}`
@@ -196,10 +190,8 @@ describe('a conversation', () => {
   })
 
   test('reports a change of a file with a collapsed output when the output is restored', async () => {
-    const server = await startModelServer(() => 'ok')
     const cwd = folder()
-    const { gateway } = await gatewayTo(server.url, { cwd })
-    const loop = new AnthropicLoop(gateway)
+    const { server, gateway, loop } = await looping({ cwd })
     const path = join(cwd, 'a.txt')
     writeFileSync(path, `${long('a')}\n`)
     await loop.prompt('start')
@@ -263,9 +255,7 @@ describe('a conversation', () => {
   })
 
   test('siblings that continue one conversation at a time each keep their prefix but for rolls', async () => {
-    const server = await startModelServer(() => 'ok')
-    const { gateway } = await gatewayTo(server.url)
-    const loop = new AnthropicLoop(gateway)
+    const { server, gateway, loop } = await looping()
     for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
     const rolls = (): number => gateway.ledger.sessions.reduce((sum, { rolls: own }) => sum + own.length, 0)
     const before = rolls()
@@ -289,9 +279,7 @@ describe('a conversation', () => {
   })
 
   test('subagents, side requests and texts that the host has compacted are told apart', async () => {
-    const server = await startModelServer(() => 'ok')
-    const { gateway } = await gatewayTo(server.url)
-    const loop = new AnthropicLoop(gateway)
+    const { server, gateway, loop } = await looping()
     for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
     const [handed, kept] = handles(server)
     // A title: no tools, another beginning.

@@ -2,9 +2,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
-import { startModelServer } from '../../rig/model-server.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
-import { AnthropicLoop, callTool, gatewayTo, lasting, long, maskOf } from './support.ts'
+import { AnthropicLoop, callTool, gatewayTo, lasting, long, looping, maskOf } from './support.ts'
 import { some } from '../rows.ts'
 
 afterEach(cleanUp)
@@ -16,10 +15,8 @@ const output = (n: number): string => long(`n${n}`, 120)
 async function session(
   stay?: number,
 ): Promise<{ server: ModelServer; gateway: Gateway; loop: AnthropicLoop; place: ReturnType<typeof lasting>; size: number }> {
-  const server = await startModelServer(() => 'ok')
   const place = lasting()
-  const { gateway } = await gatewayTo(server.url, { ...place, open: { store: place.store, ...(stay === undefined ? {} : { stay: { weight: stay } }) } })
-  const loop = new AnthropicLoop(gateway)
+  const { server, gateway, loop } = await looping({ ...place, open: { store: place.store, ...(stay === undefined ? {} : { stay: { weight: stay } }) } })
   loop.messages.push({
     role: 'user',
     content: [
@@ -123,9 +120,7 @@ describe('a host that changes its conversation early', () => {
     ['a block of its newest message', (loop, n) => loop.messages.at(-1).content.push(note(n)), (loop) => loop.messages.at(-1).content.pop()],
     ['a message behind all others', (loop, n) => loop.messages.push({ role: 'user', content: [note(n)] }), (loop) => loop.messages.pop()],
   ])('a reminder that the next request does not have, as %s, changes nothing of the rest', async (_, add, remove) => {
-    const server = await startModelServer(() => 'ok')
-    const { gateway } = await gatewayTo(server.url, lasting())
-    const loop = new AnthropicLoop(gateway)
+    const { server, gateway, loop } = await looping(lasting())
     await loop.prompt('continue')
     for (let n = 0; n < 40; n += 1) {
       if (n > 0) remove(loop)

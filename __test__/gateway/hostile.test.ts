@@ -11,8 +11,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { folder } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { listening } from '../../rig/listening.ts'
-import { startModelServer } from '../../rig/model-server.ts'
-import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, long, upstream } from './support.ts'
+import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, long, looping, upstream } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -48,9 +47,7 @@ describe('bodies', () => {
   })
 
   test('an unknown model is edited like any other', async () => {
-    const server = await startModelServer(() => 'ok')
-    const { gateway, warnings } = await gatewayTo(server.url)
-    const loop = new AnthropicLoop(gateway)
+    const { server, warnings, loop } = await looping()
     loop.model = 'made-tomorrow-9'
     for (let n = 0; n < 30; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
     expect(server.requests.at(-1)!.raw.toString()).toContain('toolcall_ref id=')

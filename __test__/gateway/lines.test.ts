@@ -7,9 +7,8 @@ import { cutItems, wholeLength } from '../../lib/projection/edit.ts'
 import type { EditedItem } from '../../lib/projection/edit.ts'
 import { behind, beginningOf } from '../../lib/gateway/beginning.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
-import { startModelServer } from '../../rig/model-server.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
-import { AnthropicLoop, callTool, gatewayTo, lasting, long } from './support.ts'
+import { AnthropicLoop, callTool, gatewayTo, lasting, long, looping } from './support.ts'
 import { some } from '../rows.ts'
 
 afterEach(cleanUp)
@@ -61,10 +60,8 @@ interface Sent {
 
 /** A conversation whose old calls are lines. */
 async function withLines(): Promise<Sent> {
-  const server = await startModelServer(() => 'ok')
   const place = lasting()
-  const { gateway } = await gatewayTo(server.url, place)
-  const loop = new AnthropicLoop(gateway)
+  const { server, gateway, loop } = await looping(place)
   await loop.prompt('start')
   for (let n = 0; n < 40; n += 1) await loop.call('Bash', { command: `echo SECRET${n}X` }, long(`n${n}`))
   expect(text(server)).toMatch(/\nbash echo[^\n]*SECRET\d+X -> /)

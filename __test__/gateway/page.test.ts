@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
-import { AnthropicLoop, ask, gatewayTo, long } from './support.ts'
+import { AnthropicLoop, ask, gatewayTo, long, looping } from './support.ts'
 import type { Got } from './support.ts'
 
 afterEach(cleanUp)
@@ -142,9 +142,7 @@ describe('the page', () => {
   })
 
   test('names the host if it broke the cache by a change to earlier messages', async () => {
-    const server = await startModelServer(() => 'ok')
-    const { gateway } = await gatewayTo(server.url)
-    const loop = new AnthropicLoop(gateway)
+    const { gateway, loop } = await looping()
     loop.tools = loop.tools.slice(0, 3)
     for (let n = 0; n < 10; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
     loop.messages[6].content[0].content = 'cleared by the agent'
@@ -157,9 +155,7 @@ describe('the page', () => {
   })
 
   test('a conversation that continues another one has no receipt for removals in that one', async () => {
-    const server = await startModelServer(() => 'ok')
-    const { gateway } = await gatewayTo(server.url)
-    const loop = new AnthropicLoop(gateway)
+    const { gateway, loop } = await looping()
     for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
     const siblings = ['a', 'b'].map((name, number) => {
       const one = new AnthropicLoop(gateway)
@@ -184,9 +180,7 @@ describe('the page', () => {
 
 describe('actions of a person', () => {
   test('pin, drop, bring back, open, search', async () => {
-    const server = await startModelServer(() => 'ok')
-    const { gateway } = await gatewayTo(server.url)
-    const loop = new AnthropicLoop(gateway)
+    const { server, gateway, loop } = await looping()
     for (let n = 0; n < 34; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
     const { lists } = await shown(gateway)
     type Lists = typeof lists

@@ -6,9 +6,8 @@ import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { placeholderOf } from '../../lib/tools/index.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
-import { startModelServer } from '../../rig/model-server.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
-import { AnthropicLoop, callTool, gatewayTo, long } from './support.ts'
+import { AnthropicLoop, callTool, long, looping } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -51,10 +50,8 @@ interface Reading {
 
 /** A conversation that has read a file once. */
 async function reading(lines = 120): Promise<Reading> {
-  const server = await startModelServer(() => 'ok')
   const cwd = folder()
-  const { gateway } = await gatewayTo(server.url, { cwd })
-  const loop = new AnthropicLoop(gateway)
+  const { server, gateway, loop } = await looping({ cwd })
   const path = join(cwd, 'a.txt')
   writeFileSync(path, `${long('a', lines)}\n`)
   await loop.prompt('start')

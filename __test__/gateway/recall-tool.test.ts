@@ -4,8 +4,7 @@ import { readRequest } from '../../lib/gateway/request.ts'
 import { callsOf } from '../../lib/gateway/shape.ts'
 import { RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../../lib/projection/recall.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
-import { startModelServer } from '../../rig/model-server.ts'
-import { AnthropicLoop, ask, gatewayTo, long } from './support.ts'
+import { ask, long, looping } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -205,9 +204,7 @@ test.each([
 
 const SIMILAR = ['mcp__browser__tab_activate', 'conda-activate', 'license.activate', 'mcp__context7__resolve-library-id']
 test('through the gateway nothing collapses beside tools and texts that look like ours, and all of it is recorded', async () => {
-  const server = await startModelServer(() => 'ok')
-  const { gateway } = await gatewayTo(server.url)
-  const loop = new AnthropicLoop(gateway)
+  const { server, gateway, loop } = await looping()
   loop.tools = [
     ...loop.tools.slice(0, 3),
     ...SIMILAR.map(named),
@@ -233,9 +230,7 @@ test('through the gateway nothing collapses beside tools and texts that look lik
 })
 
 test('a host whose model loads our tool later: outputs collapse once it has asked our server for its tools', async () => {
-  const server = await startModelServer(() => 'ok')
-  const { gateway } = await gatewayTo(server.url)
-  const loop = new AnthropicLoop(gateway)
+  const { server, gateway, loop } = await looping()
   loop.tools = [...loop.tools.slice(0, 3), named('ToolSearch')]
   loop.messages.push({
     role: 'user',

@@ -11,7 +11,7 @@ import { programOf } from '../../lib/gateway/programs.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
-import { AnthropicLoop, gatewayTo, long, referencesIn } from './support.ts'
+import { long, looping, referencesIn } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -226,9 +226,7 @@ describe('programs', () => {
 })
 
 test('MCP client of the SDK finds the tools and brings an output back', async () => {
-  const server = await startModelServer(() => 'ok')
-  const { gateway } = await gatewayTo(server.url)
-  const loop = new AnthropicLoop(gateway)
+  const { server, gateway, loop } = await looping()
   for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
   const [id] = referencesIn(server.requests.at(-1)!)
   const client = new Client({ name: 'test', version: '1' })

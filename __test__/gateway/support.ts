@@ -15,6 +15,8 @@ import { folder } from '../core/setup.ts'
 import { onCleanUp } from '../../rig/cleanup.ts'
 import { listening } from '../../rig/listening.ts'
 import type { ModelRequest } from '../../rig/exchange.ts'
+import { startModelServer } from '../../rig/model-server.ts'
+import type { ModelServer } from '../../rig/model-server.ts'
 
 /** A gateway whose upstreams are a server on this machine. */
 export async function gatewayTo(
@@ -211,6 +213,15 @@ export class AnthropicLoop {
     await this.send()
     return id
   }
+}
+
+/** A gateway before a model that answers `ok`, and a loop through it. */
+export async function looping(
+  options: Parameters<typeof gatewayTo>[1] = {},
+): Promise<{ server: ModelServer; gateway: Gateway; warnings: string[]; loop: AnthropicLoop }> {
+  const server = await startModelServer(() => 'ok')
+  const { gateway, warnings } = await gatewayTo(server.url, options)
+  return { server, gateway, warnings, loop: new AnthropicLoop(gateway) }
 }
 
 function marked(message: any): any {
