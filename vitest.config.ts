@@ -23,10 +23,9 @@ const SLOW = [
   'gateway/forms', // gateway/wire, gateway/conversations
   'gateway/killed', // gateway/conversations, lasting/kill: a process that is killed
   'gateway/plain', // gateway/bills: the same sums
-  'gateway/resolves', // gateway/arguments: the same in one format
   'harness-back', // harness-truth, engine/stepped
   'harness-forms', // harness-shapes, engine/forms
-  'harness-resolves', // random/editor, and gateway/arguments
+  'harness-resolves', // random/editor, and gateway/resolves
   'hosts/binding', // harness-binding: the same answers without a framework
   'hosts/cost', // replay/managed
   'hosts/crash', // lasting/kill

@@ -8,7 +8,7 @@ import { Projection } from '../lib/projection/harness.ts'
 import { ContextManager } from '../lib/index.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { FILESYSTEM, folder, sqlite } from './core/setup.ts'
-import { longCall, NAMED, shapes, written } from './hosts/conversation.ts'
+import { beginning, checkNamed, longCall, shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
 
 afterEach(cleanUp)
@@ -26,16 +26,7 @@ test.each(shapes)('%s', async (shape) => {
   const send = async ({ manager, projection }: Awaited<ReturnType<typeof open>>, steps: readonly Step[]): Promise<void> => {
     now += 1_000
     const sent = JSON.stringify(await projection.transform(steps.flatMap((step) => written[shape](step, 1))))
-    for (const id of new Set([...sent.matchAll(NAMED)].map((found) => found[1]!))) {
-      named += 1
-      const [output, given] = await recallTexts(manager, { id })
-      const found = steps.flatMap((step) => ('user' in step ? [] : step.calls)).find((one) => one.output === output)
-      expect(found, `${id} brings back ${output?.slice(0, 80)}`).toBeDefined()
-      const texts = [found!.args['content'], (found!.args['edits'] as { newText: string }[])[0]!.newText].map((text) => JSON.stringify(text).slice(1, -1))
-      if (texts.every((text) => sent.includes(text) || sent.includes(JSON.stringify(text).slice(1, -1)))) continue
-      expect(given, `the arguments of ${id}`).toBeDefined()
-      expect(JSON.parse(given!.replace('arguments of the call: ', ''))).toEqual(found!.args)
-    }
+    named += await checkNamed(sent, steps, (id) => recallTexts(manager, { id }))
   }
   let first = await open('first')
   const steps: Step[] = []
@@ -57,10 +48,7 @@ test.each(shapes)('%s', async (shape) => {
       first = await open('first')
     }
     for (const share of [0.8, 0.45]) {
-      const fork = steps.slice(
-        0,
-        steps.findIndex((step, at) => at > share * steps.length && 'user' in step),
-      )
+      const fork = beginning(steps, share)
       for (const kind of ['back', 'fork', 'messages'] as const) {
         const session = kind === 'back' ? first : await open(`${kind} ${share} ${isRestarted}`)
         if (kind === 'fork') await session.manager.restore('first', point)

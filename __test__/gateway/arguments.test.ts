@@ -6,16 +6,9 @@ import { shapeOf } from '../../lib/gateway/shape.ts'
 import type { ObjectDocument } from '../../lib/index.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
-import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, lasting, long, looping } from './support.ts'
+import { AnthropicLoop, gatewayTo, lasting, long, looping, textsOfTool } from './support.ts'
 
 afterEach(cleanUp)
-
-/** All texts of an answer of our tool. */
-async function recalled(gateway: Gateway, id: string): Promise<string[]> {
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'activate', arguments: { id }, _meta: {} } })
-  const { text } = await ask(gateway.mcpUrl, { headers: { authorization: `Bearer ${gateway.secret}`, ...JSON_TYPE }, body })
-  return (JSON.parse(text) as { result: { content: { text: string }[] } }).result.content.map((one) => one.text)
-}
 
 const written = (n: number): string => long(`content ${n}`, 40)
 
@@ -27,21 +20,6 @@ async function collapsed(place = lasting()): Promise<{ server: ModelServer; gate
     await loop.call('Write', { file_path: `/nowhere/${n}.txt`, content: written(n) }, `wrote ${n}\n${long(`n${n}`, 60)}`)
   }
   return { server, gateway, loop, place }
-}
-
-/** Each ID and marker of the last request brings back all of its call. */
-async function check(server: ModelServer, gateway: Gateway): Promise<void> {
-  const raw = server.requests.at(-1)!.raw.toString()
-  const markers = [...raw.matchAll(/\[collapsed #([0-9a-f]+)/g)].map((found) => found[1]!)
-  expect(markers.length).toBeGreaterThan(0)
-  const ids = new Set([...markers, ...[...raw.matchAll(/\bid=([0-9a-f]{8,})\b/g)].map((found) => found[1]!)])
-  for (const id of ids) {
-    const all = await recalled(gateway, id)
-    const n = Number(/^wrote (\d+)\n/m.exec(all[0]!)?.[1])
-    expect(all[0]).toBe(`wrote ${n}\n${long(`n${n}`, 60)}`)
-    if (raw.includes(JSON.stringify(written(n)))) continue
-    expect(JSON.parse(all[1]!.replace('arguments of the call: ', ''))).toMatchObject({ content: written(n) })
-  }
 }
 
 const args = { file_path: '/a', content: 'long' }
@@ -57,29 +35,6 @@ test.each([
   const document = { 'xt/id': 'toolcall:c', type: 'toolcall', args } as unknown as ObjectDocument
   expect(hiddenArguments(document, sent, shapeOf('messages'))).toEqual(wanted)
   expect(hiddenArguments({ ...document, type: 'file' } as ObjectDocument, sent, shapeOf('messages'))).toBeUndefined()
-})
-
-test('in the conversation itself', async () => {
-  const { server, gateway } = await collapsed()
-  await check(server, gateway)
-})
-
-test.each([true, false])('going back more than half of it, or in a fork of its first messages; a new gateway: %s', async (isRestarted) => {
-  const { server, gateway, loop, place } = await collapsed()
-  let now = gateway
-  if (isRestarted) {
-    await gateway.close()
-    // This one would roll later by itself: what goes out collapsed is in the form of the other one.
-    now = (await gatewayTo(server.url, { ...place, open: { store: place.store } })).gateway
-  }
-  for (const share of [0.7, 0.45]) {
-    const at = loop.messages.findIndex(({ role, content }, n) => n > loop.messages.length * share && role === 'user' && content[0].type === 'text')
-    const fork = Object.assign(new AnthropicLoop(now), { messages: loop.messages.slice(0, at), calls: 100 + Math.round(share * 100) })
-    for (const name of ['one', 'two']) {
-      await fork.prompt(`${name} ${share}`)
-      await check(server, now)
-    }
-  }
 })
 
 test.each([true, false])(
@@ -105,7 +60,7 @@ test.each([true, false])(
       const name = marked(n)
       if (name === undefined) continue
       found += 1
-      const [output, args] = await recalled(now, name)
+      const [output, args] = await textsOfTool(now, 'activate', { id: name })
       expect(output).toBe(changed(n))
       expect(JSON.parse(args!.replace('arguments of the call: ', ''))).toMatchObject({ content: written(n) })
     }

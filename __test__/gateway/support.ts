@@ -126,11 +126,16 @@ export function ask(url: string, options: { method?: string; headers?: Record<st
   })
 }
 
-/** Calls a tool of the gateway's MCP server. */
+/** Calls a tool of the gateway's MCP server. Returns the first text of its answer. */
 export async function callTool(gateway: Gateway, name: string, args: object, meta: object = {}): Promise<string> {
+  return (await textsOfTool(gateway, name, args, meta))[0]!
+}
+
+/** The texts of an answer of a tool. */
+export async function textsOfTool(gateway: Gateway, name: string, args: object, meta: object = {}): Promise<string[]> {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args, _meta: meta } })
   const { text } = await ask(gateway.mcpUrl, { headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' }, body })
-  return (JSON.parse(text) as { result: { content: { text: string }[] } }).result.content[0]!.text
+  return (JSON.parse(text) as { result: { content: { text: string }[] } }).result.content.map((one) => one.text)
 }
 
 /** The IDs of the references in a request. */

@@ -1,4 +1,5 @@
 /** One conversation in the words of every shape, so that what they are turned into can be compared. */
+import { expect } from 'vitest'
 import type { ShapeName } from '../../lib/projection/harness.ts'
 import { random } from '../../rig/random.ts'
 
@@ -223,7 +224,35 @@ export function longCall(n: number): Step {
 }
 
 /** The IDs of references, lines and marks in a body. */
-export const NAMED = /(?:\[collapsed #|(?<![\w])id=)([0-9a-f]{8,})/g
+const NAMED = /(?:\[collapsed #|(?<![\w])id=)([0-9a-f]{8,})/g
+
+/**
+ * Checks that each ID and mark in a request brings back the output of its {@link longCall}, and the arguments where the request lacks them.
+ * Returns the number of IDs.
+ */
+export async function checkNamed(sent: string, steps: readonly Step[], recall: (id: string) => Promise<readonly (string | undefined)[]>): Promise<number> {
+  const ids = new Set([...sent.matchAll(NAMED)].map((found) => found[1]!))
+  for (const id of ids) {
+    const [output, given] = await recall(id)
+    const found = steps.flatMap((step) => ('user' in step ? [] : step.calls)).find((one) => one.output === output)
+    expect(found, `${id} brings back ${output?.slice(0, 80)}`).toBeDefined()
+    const { content, edits } = found!.args as { content: string; edits: { newText: string }[] }
+    // The formats of OpenAI have arguments as JSON within JSON.
+    const once = [content, edits[0]!.newText].map((text) => JSON.stringify(text).slice(1, -1))
+    if (once.every((text) => sent.includes(text) || sent.includes(JSON.stringify(text).slice(1, -1)))) continue
+    expect(given, `the arguments of ${id}`).toBeDefined()
+    expect(JSON.parse(given!.replace('arguments of the call: ', ''))).toEqual(found!.args)
+  }
+  return ids.size
+}
+
+/** The steps up to the first prompt behind this share of them. */
+export function beginning(steps: readonly Step[], share: number): Step[] {
+  return steps.slice(
+    0,
+    steps.findIndex((step, at) => at > share * steps.length && 'user' in step),
+  )
+}
 
 /**
  * Returns the shown parts of each call in a request: the text of its result and its arguments, by the call's ID; the same in every
