@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Something that several users can have open together.
-pub trait Shared: Sized + 'static {
+pub trait Shareable: Sized + 'static {
     /// The users with the same key share it.
     type Key: Clone + Eq + Hash;
     /// The lock that a user holds while it opens one.
@@ -19,17 +19,17 @@ pub trait Shared: Sized + 'static {
 }
 
 /// The resources of one kind that are open.
-pub struct SharedTable<R: Shared> {
+pub struct SharedTable<R: Shareable> {
     slots: LazyLock<Mutex<Slots<R>>>,
 }
 
-type Slots<R> = HashMap<<R as Shared>::Key, Weak<Slot<R>>>;
+type Slots<R> = HashMap<<R as Shareable>::Key, Weak<Slot<R>>>;
 
 /// The place of a key in its table.
-pub struct Place<R: Shared>(Arc<Slot<R>>);
+pub struct SharedPlace<R: Shareable>(Arc<Slot<R>>);
 
 /// A user's right to an open resource. Dropping it also leaves the resource.
-pub struct Seat<R: Shared> {
+pub struct Seat<R: Shareable> {
     used: Arc<Used<R>>,
     /// `None` if the resource is this user's alone.
     slot: Option<Arc<Slot<R>>>,
@@ -37,7 +37,7 @@ pub struct Seat<R: Shared> {
 }
 
 /// The table does not keep a slot: it ends with its places and seats.
-struct Slot<R: Shared> {
+struct Slot<R: Shareable> {
     table: &'static SharedTable<R>,
     key: R::Key,
     /// Locked while the resource is joined or left.
@@ -50,7 +50,7 @@ struct Used<R> {
     users: AtomicUsize,
 }
 
-impl<R: Shared> SharedTable<R> {
+impl<R: Shareable> SharedTable<R> {
     /// A table in which nothing is open.
     #[must_use]
     pub const fn empty() -> Self {
@@ -58,19 +58,19 @@ impl<R: Shared> SharedTable<R> {
     }
 
     /// The place of a key.
-    pub fn place(&'static self, key: R::Key) -> Place<R> {
+    pub fn place(&'static self, key: R::Key) -> SharedPlace<R> {
         let mut slots = locked(&self.slots);
         if let Some(slot) = slots.get(&key).and_then(Weak::upgrade) {
-            return Place(slot);
+            return SharedPlace(slot);
         }
         let slot =
             Arc::new(Slot { table: self, key, open: Mutex::default(), opening: R::Opening::default() });
         slots.insert(slot.key.clone(), Arc::downgrade(&slot));
-        Place(slot)
+        SharedPlace(slot)
     }
 }
 
-impl<R: Shared> Place<R> {
+impl<R: Shareable> SharedPlace<R> {
     /// The key as the table has it.
     pub fn key(&self) -> &R::Key {
         &self.0.key
@@ -100,7 +100,7 @@ impl<R: Shared> Place<R> {
     }
 }
 
-impl<R: Shared> Seat<R> {
+impl<R: Shareable> Seat<R> {
     /// A seat at a resource that no other user can join.
     pub fn alone(resource: R) -> Self {
         Self::new(Used::new(resource), None)
@@ -125,7 +125,7 @@ impl<R: Shared> Seat<R> {
     }
 }
 
-impl<R: Shared> Deref for Seat<R> {
+impl<R: Shareable> Deref for Seat<R> {
     type Target = R;
 
     fn deref(&self) -> &R {
@@ -133,13 +133,13 @@ impl<R: Shared> Deref for Seat<R> {
     }
 }
 
-impl<R: Shared> Drop for Seat<R> {
+impl<R: Shareable> Drop for Seat<R> {
     fn drop(&mut self) {
         self.leave();
     }
 }
 
-impl<R: Shared> Drop for Slot<R> {
+impl<R: Shareable> Drop for Slot<R> {
     fn drop(&mut self) {
         let mut slots = locked(&self.table.slots);
         // Another user may have made a new slot of this key by now.
@@ -167,7 +167,7 @@ mod tests {
         is_sound: AtomicBool,
     }
 
-    impl Shared for Resource {
+    impl Shareable for Resource {
         type Key = &'static str;
         type Opening = Mutex<()>;
 

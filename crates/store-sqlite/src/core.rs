@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
-use context_platform::shared::Shared;
+use context_platform::shared::Shareable;
 use context_store::clock::Clock;
 use context_store::{Receipt, Result, StoreError};
 use tokio::sync::oneshot;
@@ -36,7 +36,7 @@ pub(super) struct Core {
     pub negative: Arc<NegativeCache>,
 }
 
-impl Shared for Core {
+impl Shareable for Core {
     /// The file without links on the way to it, and what its writes survive.
     type Key = (PathBuf, Durability);
     type Opening = Mutex<()>;

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
-use context_platform::shared::Shared as _;
+use context_platform::shared::Shareable as _;
 use context_store::sessions::{self, Prune, Pruned};
 use context_store::{
     AsOf, Damage, Entry, Erase, Erased, ErasedCount, Filter, Hit, Outline, OwnedStore, Receipt, Result,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use context_platform::shared::{Seat, Shared, SharedTable};
+use context_platform::shared::{Seat, Shareable, SharedTable};
 
 use crate::member::{Member, Workers};
 use crate::{
@@ -52,7 +52,7 @@ struct Table {
 /// By the marker directory.
 static HUBS: SharedTable<Hub> = SharedTable::empty();
 
-impl Shared for Hub {
+impl Shareable for Hub {
     type Key = Utf8PathBuf;
     type Opening = Mutex<()>;
 

@@ -18,7 +18,7 @@ use super::status::QueueStatus;
 use super::work_areas::AllWorkAreas;
 use super::{contact, forward};
 use crate::XtdbStore;
-use context_platform::shared;
+use context_platform::shared::Shareable;
 use context_store::{Result, Store, StoreError};
 use context_store_sqlite::SqliteStore;
 
@@ -28,7 +28,7 @@ pub(super) struct QueueCore {
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl shared::Shared for QueueCore {
+impl Shareable for QueueCore {
     /// With the journal's path without links to its folder.
     type Key = QueueOptions;
     /// The last failure, and when that was.

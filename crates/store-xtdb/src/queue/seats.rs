@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::QueueOptions;
 use super::core::QueueCore;
 use context_platform::in_real_folder;
-use context_platform::shared::{Place, Seat, SharedTable};
+use context_platform::shared::{Seat, SharedPlace, SharedTable};
 use context_store::{Result, StoreError};
 use context_store_sqlite::SqliteStore;
 
@@ -36,7 +36,7 @@ pub(super) async fn join(options: QueueOptions) -> Result<Joined> {
 }
 
 /// Returns the core, and whether it was open when this was called.
-async fn join_or_open(place: &Place<QueueCore>) -> Result<(Seat<QueueCore>, bool)> {
+async fn join_or_open(place: &SharedPlace<QueueCore>) -> Result<(Seat<QueueCore>, bool)> {
     let asked = Instant::now();
     if let Some(core) = place.join() {
         return Ok((core, true));
