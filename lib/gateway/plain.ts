@@ -2,7 +2,7 @@
  * What a host's own requests would have been billed without us, with the compactions that the host would have made. It sees
  * the token counts of shorter requests, so it compacts later than alone, or never.
  */
-import { firstKept, leftApart } from '../models/index.ts'
+import { firstKept, leftApart, tokensLeft } from '../models/index.ts'
 import type { ApartLives, CompactionRule } from '../models/index.ts'
 import type { Usage } from './answer.ts'
 import { isAnswer, marksIn, PlainCache, sizeOf } from './plain-cache.ts'
@@ -292,9 +292,7 @@ export class PlainAccount {
     const pauseMs = at - earlier.at
     const fresh = rate * sum(messages.slice(earlier.messages).map(sizeOf))
     const left = (chosen === undefined ? undefined : leftApart(chosen, pauseMs)) ?? (hasRolled && pauseMs < lifetimeMs ? 'all' : 'as ours')
-    if (left === 'nothing') return 0
-    if (left === 'head') return 4 * systemTokens * rate
-    if (left === 'all') return Math.max(0, tokens - fresh)
+    if (left !== 'as ours') return tokensLeft(left, 4 * systemTokens * rate, () => Math.max(0, tokens - fresh))
     return usage.cacheRead >= FOUND * (own - fresh) ? tokens - (own - usage.cacheRead) : usage.cacheRead
   }
 
@@ -308,9 +306,9 @@ export class PlainAccount {
     const { lifetimeMs, hasRolled, systemTokens, reach } = request
     const head = 4 * systemTokens * rate
     const apart = last.chosen === undefined ? undefined : leftApart(last.chosen, request.at - last.at)
-    if (apart === 'nothing') return 0
-    if (apart === 'head') return head
-    if (apart === 'all' && !isNew) return Math.max(head, cache.found({ ...request, rate }, last.messages, common))
+    if (apart !== undefined && !(apart === 'all' && isNew)) {
+      return tokensLeft(apart, head, () => Math.max(head, cache.found({ ...request, rate }, last.messages, common)))
+    }
     const isFound = cacheRead >= FOUND * last.own
     // Most providers keep a prompt for longer than they promise. If no other conversation can have used it, a find shows that it is still there.
     const isKept = reach.kind !== 'breakpoints' && cacheRead > 0 && isOnly

@@ -7,14 +7,14 @@ import { jsonSchema, tool } from 'ai'
 import type { LanguageModelMiddleware, ModelMessage, Tool, ToolSet } from 'ai'
 import { RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../projection/index.ts'
 import type { RecallInput } from '../projection/index.ts'
-import { HostContext } from './context.ts'
-import type { HostOptions } from './context.ts'
+import { commonContext, HostContext } from './context.ts'
+import type { CommonContext, HostOptions } from './context.ts'
 import { after, guarded } from './guard.ts'
 
 export type { HostOptions } from './context.ts'
 
 /** The context of one conversation or agent. */
-export interface AiSdkContext extends AsyncDisposable {
+export interface AiSdkContext extends CommonContext<AiSdkContext> {
   /** Pass this as the option `prepareStep`. The AI SDK carries its result forward to later steps. */
   prepareStep: (step: { messages: ModelMessage[] }) => Promise<{ messages: ModelMessage[] }>
   /**
@@ -29,12 +29,6 @@ export interface AiSdkContext extends AsyncDisposable {
    * overwrite a change that the model has not seen fails once, with the difference. Pass these to the agent.
    */
   guard<T extends ToolSet>(tools: T): T
-  /** Creates the context of a subagent, whose model can bring back the outputs that its prompt names. */
-  child(options: HostOptions): AiSdkContext
-  /** Closes the session. */
-  close(): Promise<void>
-  /** The part that all hosts share. */
-  readonly context: HostContext
 }
 
 /** Creates a context, opened at the first step. It never fails: if something goes wrong, the agent continues without it. */
@@ -47,7 +41,7 @@ export function contextFor(options: HostOptions): AiSdkContext {
     execute: (input) => context.activate(input),
   }) as Tool<RecallInput, string>
   return {
-    context,
+    ...commonContext(context, options, contextFor),
     middleware: {
       specificationVersion: 'v4',
       wrapGenerate: ({ doGenerate, model, params }) => again(context, params, doGenerate, () => model.doGenerate(unreasoned(params))),
@@ -60,9 +54,6 @@ export function contextFor(options: HostOptions): AiSdkContext {
     },
     guard: <T extends ToolSet>(tools: T) =>
       Object.fromEntries(Object.entries(tools).map(([name, one]) => [name, guardedTool(context, name, one as Tool)])) as T,
-    child: (more) => contextFor({ ...options, ...more, parent: context }),
-    close: () => context.close(),
-    [Symbol.asyncDispose]: () => context.close(),
   }
 }
 

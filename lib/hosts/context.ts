@@ -33,6 +33,26 @@ export interface HostOptions extends Omit<OpenOptions, 'layout' | 'model' | 'sha
   now?: () => number
 }
 
+/** What the contexts of several frameworks have in common. */
+export interface CommonContext<T> extends AsyncDisposable {
+  /** Creates the context of a subagent, whose model can bring back the outputs that its prompt names. */
+  child(options: HostOptions): T
+  /** Closes the session. */
+  close(): Promise<void>
+  /** The part that all hosts share. */
+  readonly context: HostContext
+}
+
+/** The members of {@link CommonContext}; `create` makes a context of the same framework. */
+export function commonContext<T>(context: HostContext, options: HostOptions, create: (options: HostOptions) => T): CommonContext<T> {
+  return {
+    context,
+    child: (more) => create({ ...options, ...more, parent: context }),
+    close: () => context.close(),
+    [Symbol.asyncDispose]: () => context.close(),
+  }
+}
+
 /** The time limit of a call; after it, the host continues without us. */
 const LIMIT_MS = 30_000
 

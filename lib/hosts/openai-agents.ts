@@ -8,14 +8,14 @@ import type { AgentInputItem, CallModelInputFilter, FunctionTool, Tool } from '@
 import { isFields } from '../core/index.ts'
 import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../projection/index.ts'
 import type { RecallInput } from '../projection/index.ts'
-import { HostContext } from './context.ts'
-import type { HostOptions } from './context.ts'
+import { commonContext, HostContext } from './context.ts'
+import type { CommonContext, HostOptions } from './context.ts'
 import { after, guarded } from './guard.ts'
 
 export type { HostOptions } from './context.ts'
 
 /** The context of one conversation. */
-export interface AgentsContext extends AsyncDisposable {
+export interface AgentsContext extends CommonContext<AgentsContext> {
   /** Pass this as the option `callModelInputFilter`. */
   callModelInputFilter: CallModelInputFilter
   /** Add these to the tools of every agent. While the current agent lacks them, nothing collapses. */
@@ -25,12 +25,6 @@ export interface AgentsContext extends AsyncDisposable {
    * overwrite a change that the model has not seen is refused once, with the difference. Give these to the agent.
    */
   guard<T extends Tool<any>>(tools: readonly T[]): T[]
-  /** Creates the context of a subagent, whose model can bring back the outputs that its prompt names. */
-  child(options: HostOptions): AgentsContext
-  /** Closes the session. */
-  close(): Promise<void>
-  /** The part that all hosts share. */
-  readonly context: HostContext
 }
 
 /** Creates a context, opened at the first call. It never fails: if something goes wrong, the agent continues without it. */
@@ -45,16 +39,13 @@ export function contextFor(options: HostOptions): AgentsContext {
     execute: (input: unknown) => context.activate(input as RecallInput),
   })
   return {
-    context,
+    ...commonContext(context, options, contextFor),
     callModelInputFilter: async ({ modelData, agent }) => {
       const canRecall = agent.tools.some((one) => one.type === 'function' && one.name === RECALL)
       return { ...modelData, input: await context.transform<AgentInputItem>(modelData.input, canRecall) }
     },
     tools: [activate],
     guard: <T extends Tool<any>>(tools: readonly T[]) => tools.map((one) => (one.type === 'function' ? (guardedTool(context, one) as unknown as T) : one)),
-    child: (more) => contextFor({ ...options, ...more, parent: context }),
-    close: () => context.close(),
-    [Symbol.asyncDispose]: () => context.close(),
   }
 }
 

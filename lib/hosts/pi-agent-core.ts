@@ -13,13 +13,13 @@ import type {
 } from '@earendil-works/pi-agent-core'
 import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../projection/index.ts'
 import type { RecallInput } from '../projection/index.ts'
-import { HostContext } from './context.ts'
-import type { HostOptions } from './context.ts'
+import { commonContext, HostContext } from './context.ts'
+import type { CommonContext, HostOptions } from './context.ts'
 
 export type { HostOptions } from './context.ts'
 
 /** The context of one agent. */
-export interface AgentContext extends AsyncDisposable {
+export interface AgentContext extends CommonContext<AgentContext> {
   /** Pass this as the agent's option `transformContext`. */
   transformContext: (messages: AgentMessage[], signal?: AbortSignal) => Promise<AgentMessage[]>
   /**
@@ -31,12 +31,6 @@ export interface AgentContext extends AsyncDisposable {
   afterToolCall: (call: AfterToolCallContext) => Promise<AfterToolCallResult | undefined>
   /** Add these to the agent's tools. Nothing collapses until you have read this property. */
   readonly tools: AgentTool[]
-  /** Creates the context of a subagent, whose model can bring back the outputs that its prompt names. */
-  child(options: HostOptions): AgentContext
-  /** Closes the session. */
-  close(): Promise<void>
-  /** The part that all hosts share. */
-  readonly context: HostContext
 }
 
 /** Creates a context, opened at the first call. It never fails: if something goes wrong, the agent continues without it. */
@@ -56,7 +50,7 @@ export function contextFor(options: HostOptions): AgentContext {
     },
   } as unknown as AgentTool
   return {
-    context,
+    ...commonContext(context, options, contextFor),
     transformContext: (messages) => context.transform(messages, isGiven),
     async beforeToolCall({ toolCall: { id, name }, args }) {
       const { refusal, difference } = await context.guard({ name, args, callId: id })
@@ -75,8 +69,5 @@ export function contextFor(options: HostOptions): AgentContext {
       isGiven = true
       return [activate]
     },
-    child: (more) => contextFor({ ...options, ...more, parent: context }),
-    close: () => context.close(),
-    [Symbol.asyncDispose]: () => context.close(),
   }
 }

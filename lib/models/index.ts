@@ -23,7 +23,7 @@ export { ConversationLifetimes, isAnthropicApi, LIFETIME_MS, LIFETIME_OPTIONS, L
 export type { Asked, CacheLifetime, Choice, Chosen, LastChoice, LifetimeMoment, LifetimeOption, TakenChoice, Written } from './lifetime.ts'
 export { countsTogether, soundUsage } from './counts.ts'
 export type { GivenCounts, SoundUsage } from './counts.ts'
-export { leftApart, livesOf } from './lives.ts'
+export { leftApart, livesOf, tokensLeft } from './lives.ts'
 export type { ApartLives, Left } from './lives.ts'
 export { addLoss, noLoss } from './losses.ts'
 export type { LossSum } from './losses.ts'
@@ -38,6 +38,7 @@ export {
   isAmount,
   isGivenPrices,
   LONG_WINDOW,
+  lossAt,
   lossCost,
   PRICE_NAMES,
   pricesOf,

@@ -24,6 +24,11 @@ export function leftApart({ own, sent }: ApartLives, pauseMs: number): Left | un
   return left(own) === left(sent) ? undefined : left(own)
 }
 
+/** The tokens of the part that a provider still has. `head` is the number of those of system prompt and tools, `all` that of all. */
+export function tokensLeft(left: Left, head: number, all: () => number): number {
+  return left === 'all' ? all() : left === 'head' ? head : 0
+}
+
 /** The lifetimes of a request that asks for these. A part without a marker lives as long as the other one. */
 export function livesOf({ head, conversation }: Asked | Pick<Choice, 'head' | 'conversation'>): Lives {
   return { head: LIFETIME_MS[head ?? conversation ?? '5m'], messages: LIFETIME_MS[conversation ?? head ?? '5m'] }

@@ -169,8 +169,16 @@ export function writeCost(
 
 /** Dollars for tokens that a call had to process again, above reading them from the cache: at its own lifetimes, if it has written any. */
 export function lossCost(prices: CataloguePrices, tokens: number, billed: Omit<CallTokens, 'output'>): number {
-  const { input, cacheRead, cacheWrite, cacheWriteHour = 0 } = billed
-  const rates = ratesAt(prices, input + cacheRead + cacheWrite)
+  const { input, cacheRead, cacheWrite } = billed
+  return lossAt(ratesAt(prices, input + cacheRead + cacheWrite), tokens, billed)
+}
+
+/** The same at the prices of the step that the call's prompt has passed. */
+export function lossAt(
+  rates: Pick<CataloguePrices, 'input' | 'cacheRead' | 'cacheWrite'>,
+  tokens: number,
+  { cacheWrite, cacheWriteHour = 0 }: Pick<CallTokens, 'cacheWrite' | 'cacheWriteHour'>,
+): number {
   const again = cacheWrite > 0 ? writeCost(rates, { cacheWrite: tokens, cacheWriteHour: tokens * (cacheWriteHour / cacheWrite) }) : tokens * rates.input
   return (again - tokens * rates.cacheRead) / 1_000_000
 }

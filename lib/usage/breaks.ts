@@ -1,6 +1,6 @@
 /** The breaks in the cached part of recorded sessions' prompts: their causes, what followed from them, and what they cost. */
-import { dollars, tokens as written } from '../ui/index.ts'
-import { brokenTokens, effortCause, factorAt, modelCause, originsOf, pauseCause, replacedSentences, writeCost } from '../models/index.ts'
+import { dollars, tokens as tokensText } from '../ui/index.ts'
+import { brokenTokens, effortCause, factorAt, lossAt, modelCause, originsOf, pauseCause, replacedSentences } from '../models/index.ts'
 import type { CachedCall, ReplacedMessage } from '../models/index.ts'
 import { isCall, knownPrices, mended, modelOf } from '../recordings/index.ts'
 import type { Message, Prices, PricesByModel, Recording, Step } from '../recordings/index.ts'
@@ -79,8 +79,7 @@ export async function cacheHistory(recording: Recording, given?: PricesByModel):
 
 interface Call extends CachedCall {
   prices: Prices | undefined
-  /** The share of the written tokens that was written for an hour. */
-  hourShare: number
+  written: { cacheWrite: number; cacheWriteHour: number }
   /** The lifetime that the provider was asked for, in milliseconds; undefined where it says nothing of that. */
   lifetimeMs: number | undefined
   /** The level of thinking, in the agent's words; undefined where it is not known. */
@@ -100,16 +99,14 @@ function callOf(message: Message, at: number, given: PricesByModel | undefined):
     prompt: input + cacheRead + cacheWrite,
     cached: cacheRead,
     prices,
-    hourShare: cacheWrite > 0 ? cacheWriteHour / cacheWrite : 0,
+    written: { cacheWrite, cacheWriteHour },
     lifetimeMs: 2 * cacheWriteHour > cacheWrite ? HOUR_MS : undefined,
   }
 }
 
-/** Dollars for writing tokens again, with the lifetimes that the call wrote with, instead of reading them. */
-function priceOf({ prices, prompt, hourShare }: Call, tokens: number): number | undefined {
-  if (prices === undefined) return undefined
-  const written = writeCost(prices, { cacheWrite: tokens, cacheWriteHour: hourShare * tokens })
-  return (factorAt(prices.steps, prompt) * (written - tokens * prices.cacheRead)) / 1_000_000
+/** Dollars for processing tokens again instead of reading them. */
+function priceOf({ prices, prompt, written }: Call, tokens: number): number | undefined {
+  return prices === undefined ? undefined : factorAt(prices.steps, prompt) * lossAt(prices, tokens, written)
 }
 
 /** A prompt that is smaller by this number of tokens lacks text that the one before it had. */
@@ -164,7 +161,10 @@ class Between {
     const known = found.filter(([, causes]) => causes.length > 0)
     const [first] = known
     if (first === undefined && before.prompt - call.prompt >= CLEARED)
-      return { by: 'host', causes: [`The agent sent ${written(before.prompt - call.prompt)} tokens less than before: it has cleared or removed earlier text.`] }
+      return {
+        by: 'host',
+        causes: [`The agent sent ${tokensText(before.prompt - call.prompt)} tokens less than before: it has cleared or removed earlier text.`],
+      }
     if (first === undefined)
       return { by: 'unknown', causes: ['Nothing in the session explains it: the system prompt or the tools changed, or the provider dropped its cache.'] }
     return { by: first[0], causes: known.flatMap(([, causes]) => causes) }

@@ -5,7 +5,7 @@
  * what a provider puts around the messages is the same without us, and must not grow with them.
  */
 
-import { factorAt, writeCost } from '../../models/index.ts'
+import { factorAt, tokensLeft, writeCost } from '../../models/index.ts'
 import type { CompactionRule, Left, PriceFactor } from '../../models/index.ts'
 import { FOUND, ModelPrompts } from './model-prompts.ts'
 import type { ModelPrompt } from './model-prompts.ts'
@@ -362,7 +362,7 @@ export class SavingLedger {
   ): number {
     const { last } = this
     if (last === undefined || prefix === 'rewritten') return cacheRead
-    if (left !== undefined && other === undefined) return left === 'all' ? last.plain : left === 'head' ? head * this.#perCharacter : 0
+    if (left !== undefined && other === undefined) return tokensLeft(left, head * this.#perCharacter, () => last.plain)
     const found = FOUND * last.own
     // After its own summary, everything is new.
     if (this.#plain.summary?.isNew === true)
