@@ -33,7 +33,7 @@ export interface HostOptions extends Omit<OpenOptions, 'layout' | 'model' | 'sha
   now?: () => number
 }
 
-/** What the contexts of several frameworks have in common. */
+/** The members that the contexts of several frameworks share. */
 export interface CommonContext<T> extends AsyncDisposable {
   /** Creates the context of a subagent, whose model can bring back the outputs that its prompt names. */
   child(options: HostOptions): T
