@@ -93,6 +93,15 @@ function finite(_: string, value: unknown): unknown {
   return value
 }
 
+/** The calls of an answer. */
+export function callsIn({ role, content }: EngineMessage): ToolCallBlock[] {
+  return role !== 'assistant' || typeof content === 'string' ? [] : (content ?? []).filter(isCall)
+}
+
+function isCall(block: Block): block is ToolCallBlock {
+  return block.type === 'toolCall' && 'id' in block
+}
+
 /** The text of a tool result, as the engine reads it. */
 export function resultText({ content }: EngineMessage): string {
   if (typeof content === 'string') return content

@@ -20,7 +20,6 @@ import { isSmallPart } from './cache-account.ts'
 import { recallIn } from './hidden.ts'
 import type { ResultBeside } from './hidden.ts'
 import { PlacedNotices } from './notices.ts'
-import { withTargets } from './pointers.ts'
 import { chainOf, commonLength } from './prefix.ts'
 import { actualReceipt } from './receipt.ts'
 import { notePrompt } from './prompt.ts'
@@ -307,7 +306,7 @@ export class Conversation {
     this.#notices.place(messages, this.#facts.notices.splice(0), shape.isHeld?.(messages) === true)
     await this.#adopt(messages.slice(common), { manager, projection })
     const placed = this.#notices.addTo(sent, messages, rulesOf(request.model).wantsAnswer)
-    const items = this.#notices.markIn(itemsOf(messages, withTargets(placed, messages, this.#facts.pointers, shape)))
+    const items = this.#notices.markIn(itemsOf(messages, placed))
     // Text that others had collapsed in the first messages is not removed again.
     const before = this.#receipts.length === 0 ? [] : appliedItems(messages, this.#oldForm(length, common))
     const form = pass.isGivenUp ? items : this.#behindBeginning(items, common, request, pass.asBranch)

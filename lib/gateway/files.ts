@@ -1,12 +1,11 @@
 /** The files that a conversation's calls show or change, recorded before the results themselves. */
 import { resolve } from 'node:path'
-import type { EngineMessage, ToolCallBlock } from '../core/index.ts'
-import { resultText } from '../core/index.ts'
+import type { EngineMessage } from '../core/index.ts'
+import { callsIn, resultText } from '../core/index.ts'
 import { objectsOf } from '../projection/index.ts'
 import { placeholderOf } from '../tools/index.ts'
 import type { EngineCall, ShownLines } from '../tools/index.ts'
 import type { ContextManager } from '../session/index.ts'
-import { notePointer } from './pointers.ts'
 import type { Api } from './request.ts'
 import { hostShape } from './shape.ts'
 import type { CallFacts } from './shape.ts'
@@ -31,33 +30,17 @@ export async function meetFiles(manager: ContextManager, known: Known, messages:
     if (met !== undefined && met.isPlainRecall === facts.isPlainRecall) {
       at += 1
       for (const [id, call] of met.calls) facts.calls.set(id, call)
-      for (const part of met.results) pointFrom(known, part)
       continue
     }
     const { size, parts } = shape.read(messages, at)
     at += size
-    const results = parts.filter(({ role }) => role === 'toolResult')
-    const calls = callsIn(parts).flatMap(({ id }) => {
+    const calls = parts.flatMap(callsIn).flatMap(({ id }) => {
       const call = facts.calls.get(id)
       return call === undefined ? [] : [[id, call] as const]
     })
-    for (const part of results) await meetResult(manager, known, part)
-    if (shape.isAlone === true) facts.met.set(first, { results, calls, isPlainRecall: facts.isPlainRecall })
+    for (const part of parts) if (part.role === 'toolResult') await meetResult(manager, known, part)
+    if (shape.isAlone === true) facts.met.set(first, { calls, isPlainRecall: facts.isPlainRecall })
   }
-}
-
-function callsIn(parts: readonly EngineMessage[]): ToolCallBlock[] {
-  const blocks = parts.flatMap(({ role, content }) => (role === 'assistant' && typeof content !== 'string' ? content : []))
-  return blocks.filter((block): block is ToolCallBlock => block.type === 'toolCall')
-}
-
-/** Notes what the result of a read points to. Returns its call; undefined if it says nothing of a file. */
-function pointFrom({ cwd, facts }: Known, part: EngineMessage): EngineCall | undefined {
-  const { toolCallId = '', isError } = part
-  const call = facts.calls.get(toolCallId)
-  if (call === undefined || isError === true) return undefined
-  if (call.reads !== undefined) notePointer(facts.pointers, fullPath(cwd, call.reads), part)
-  return call
 }
 
 function fullPath(cwd: string, path: string): string {
@@ -66,9 +49,9 @@ function fullPath(cwd: string, path: string): string {
 
 async function meetResult(manager: ContextManager, known: Known, part: EngineMessage): Promise<void> {
   const { cwd, facts } = known
-  const { toolCallId = '' } = part
-  const call = pointFrom(known, part)
-  if (call === undefined) return
+  const { toolCallId = '', isError } = part
+  const call = facts.calls.get(toolCallId)
+  if (call === undefined || isError === true) return
   if (placeholderOf(resultText(part)) !== undefined) return
   for (const path of call.writes ?? []) await manager.indexWritten(fullPath(cwd, path), null, toolCallId).catch(() => undefined)
   if (call.reads === undefined) return

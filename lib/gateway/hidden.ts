@@ -1,8 +1,8 @@
 /** Brings back what a form hides: the arguments of a call return together with its output. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
-import { callsIn, callsOf, isEqual, isIdOfText, objectsOf, recallTexts, standsFor, withArguments } from '../projection/index.ts'
+import { callsOf, isEqual, isIdOfText, objectsOf, recallTexts, standsFor, withArguments } from '../projection/index.ts'
 import type { Projection, RecallInput, Shape } from '../projection/index.ts'
-import { isFields, resultText, wellFormed } from '../core/index.ts'
+import { callsIn, isFields, resultText, wellFormed } from '../core/index.ts'
 
 /** An open session and its projection. */
 interface Opened {
@@ -96,7 +96,7 @@ export function hiddenArguments(document: ObjectDocument, sent: readonly object[
   for (let at = 0; at < sent.length;) {
     const { size, parts } = shape.read(sent, at)
     at += size
-    const calls = parts.flatMap((part) => (part.role === 'assistant' ? callsIn(part) : []))
+    const calls = parts.flatMap(callsIn)
     if (calls.some(({ id, arguments: own }) => names.has(id) && isEqual(wellFormed(own), args))) return undefined
   }
   return args

@@ -9,7 +9,6 @@ import type { EngineMessage } from '../core/index.ts'
 import { resultText } from '../core/index.ts'
 import { anthropic, chat, gemini, RECALL, responses, translated } from '../projection/index.ts'
 import type { PlacedCall, Shape } from '../projection/index.ts'
-import type { Pointers } from './pointers.ts'
 import type { Api } from './request.ts'
 import { isRecallCall } from './recall-tool.ts'
 
@@ -25,22 +24,19 @@ export interface CallFacts {
   isPlainRecall: boolean
   /** Notices that were made since they were last taken. */
   readonly notices: object[]
-  /** Results that point to earlier ones. */
-  readonly pointers: Pointers
   /** The messages whose files the open session has recorded. */
   met: WeakMap<object, MetMessage>
 }
 
-/** The results and calls in a message, as they were read. */
+/** The calls in a message, as they were read. */
 export interface MetMessage {
-  results: readonly EngineMessage[]
   calls: readonly (readonly [id: string, call: EngineCall])[]
   isPlainRecall: boolean
 }
 
 /** The facts of a conversation of which nothing has been read. */
 export function newFacts(): CallFacts {
-  return { calls: new Map(), altered: new Set(), isPlainRecall: false, notices: [], pointers: { reads: new Map(), targets: new Map() }, met: new WeakMap() }
+  return { calls: new Map(), altered: new Set(), isPlainRecall: false, notices: [], met: new WeakMap() }
 }
 
 /** The shape of a format, with the host's own names. */

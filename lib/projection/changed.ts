@@ -1,11 +1,10 @@
 /** The calls that a host has changed: their arguments differ from the recorded ones. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
-import { handed, isFields, recordable } from '../core/index.ts'
+import { callsIn, handed, isFields, recordable } from '../core/index.ts'
 import type { EngineMessage, ToolCallBlock } from '../core/index.ts'
 import { callInMark } from '../lines/index.ts'
 import { isEqual } from './identity.ts'
 import { isErasedForm } from './recorded.ts'
-import { callsIn } from './results.ts'
 import type { Unit } from './unit.ts'
 
 /** The record's text in place of a secret, with the line breaks that were in it. */

@@ -35,6 +35,8 @@ export async function standingOf(manager: ContextManager, message: EngineMessage
   const { role, toolCallId = '', toolName = '' } = message
   if (role !== 'toolResult' || wasBorn(manager, toolCallId)) return 'recorded'
   const text = resultText(message)
+  // The record has nothing of a result that points to another one.
+  if (placeholderOf(text) === 'unchanged') return 'recorded'
   let standing: Standing = 'unknown'
   for await (const document of objectsOf(manager, toolCallId, index)) {
     const isItsTool = args === undefined || toolName === '' || document['tool'] === toolName

@@ -48,7 +48,7 @@ export class Projection {
   #shape: Shape | undefined
   readonly #driver: Driver
   readonly #boundary: CallBoundary
-  #table = new Table()
+  #table: Table
   /** The call that is under way. */
   #pass: Pass | undefined
   readonly #told = new Told()
@@ -74,6 +74,7 @@ export class Projection {
   constructor(manager: ContextManager, options: ProjectionOptions = {}) {
     this.#manager = checkedSession(manager)
     this.#options = checkedOptions(options)
+    this.#table = new Table(this.#manager)
     this.#warnings = new Warnings(options.onWarning, 'CONTEXT_PROJECTION')
     this.#shape = typeof options.shape === 'string' ? shapeNamed(options.shape) : options.shape
     this.#boundary = new CallBoundary(manager)
@@ -104,10 +105,9 @@ export class Projection {
   async transform<T>(messages: readonly T[]): Promise<T[]> {
     if (!Array.isArray(messages)) throw invalid('messages must be an array; nothing was recorded')
     if (this.#isLate) return this.#fallback(messages)
-    const { limitMs = LIMIT_MS } = this.#options
     const pass = this.#driver.exclusive(() => this.#transform(messages as readonly object[]))
     try {
-      return this.#reasoning.sent(await within(limitMs, pass, () => this.#late(pass))) as T[]
+      return this.#reasoning.sent(await within(this.#options.limitMs ?? LIMIT_MS, pass, () => this.#late(pass))) as T[]
     } catch (error) {
       if ((error as { code?: string }).code === 'INVALID_ARGUMENT') throw error
       this.#warn(error)
@@ -333,7 +333,7 @@ export class Projection {
     if (isFirst && this.#options.keepsNotices !== true)
       await this.#told.putBack(known, { manager: this.#manager, shape: pass.shape, nowMs: this.#now(), wantsAnswer: this.#wantsAnswer() })
     pass.fresh = units.slice(boundary)
-    await (pass.table = new Table()).add(known)
+    await (pass.table = new Table(this.#manager)).add(known)
     // Notices are part of what is visible. The engine repeats those that are not.
     const visible = await inPieces(known, ({ shape, parts, notices }) => [
       ...parts.map((part) => this.#results.incoming(part, pass.unsent.has(part))),

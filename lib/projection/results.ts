@@ -3,9 +3,9 @@
  * the way into the record.
  */
 import type { ContextManager, IncomingMessage, Toolcall } from '../../index.js'
-import { flattened, forgetBirth, incoming, isTranslated, resultText, wasBorn } from '../core/index.ts'
+import { callsIn, flattened, forgetBirth, incoming, isTranslated, resultText, wasBorn } from '../core/index.ts'
 import { placeholderOf } from '../tools/index.ts'
-import type { Block, EngineMessage, ToolCallBlock } from '../core/index.ts'
+import type { EngineMessage, ToolCallBlock } from '../core/index.ts'
 import { isCopy } from './reasoning.ts'
 import type { Match } from './table.ts'
 import type { Part, Unit } from './unit.ts'
@@ -179,15 +179,6 @@ export function withSameCalls(match: Match, units: readonly Unit[], messages: re
 
 function namesIn(message: EngineMessage): string[] {
   return [message.toolCallId ?? '', ...callsIn(message).map(({ id }) => id)]
-}
-
-/** The calls of an answer. */
-export function callsIn({ role, content }: EngineMessage): ToolCallBlock[] {
-  return role !== 'assistant' || typeof content === 'string' ? [] : (content ?? []).filter(isCall)
-}
-
-function isCall(block: Block): block is ToolCallBlock {
-  return block.type === 'toolCall' && 'id' in block
 }
 
 /** The suffix of an object whose call ID was already in use: a digest. */

@@ -2,7 +2,7 @@
  * The known shapes, how the shape of a conversation is detected, and shapes whose calls the engine gets under its own names,
  * whatever the host calls its tools and their arguments.
  */
-import { invalid, isFields } from '../core/index.ts'
+import { callsIn, invalid, isFields } from '../core/index.ts'
 import type { PartEdit } from './driver/edits.ts'
 import type { Shape } from './shape.ts'
 import { modelMessages } from './shapes/ai-sdk.ts'
@@ -132,14 +132,6 @@ function underHostNames(edit: PartEdit, part: EngineMessage | undefined, transla
   }
 }
 
-function callsIn({ role, content }: EngineMessage): ToolCallBlock[] {
-  return role !== 'assistant' || typeof content === 'string' ? [] : content.filter(isCall)
-}
-
 function isNamedResult({ role, toolName = '' }: EngineMessage): boolean {
   return role === 'toolResult' && toolName !== ''
-}
-
-function isCall(block: Block): block is ToolCallBlock {
-  return block.type === 'toolCall' && 'name' in block
 }

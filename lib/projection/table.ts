@@ -3,13 +3,14 @@
  * engine got for each message, and what is sent instead of it. It changes only if a call succeeds.
  */
 import { createHash } from 'node:crypto'
-import type { Edit } from '../../index.js'
+import type { ContextManager, Edit } from '../../index.js'
 import type { PartEdit } from './driver/edits.ts'
 import { isEqual, keep } from './identity.ts'
 import { HostMessages } from './ledger.ts'
 import type { EngineMessage } from '../core/index.ts'
-import { resultText } from '../core/index.ts'
+import { folderOf, resultText } from '../core/index.ts'
 import { inPieces } from './pieces.ts'
+import { Pointers } from './pointers.ts'
 import { contentOf, formAt, isEdited, likenessOf, nameOfForm, sizeAt, write } from './unit.ts'
 import type { Part, Unit } from './unit.ts'
 
@@ -33,6 +34,9 @@ export class Table {
   /** The messages sent for the first units, and where each unit starts among them. */
   readonly #sent: object[] = []
   readonly #places: number[] = []
+  readonly #pointers: Pointers
+  /** The units with results that point to a part. */
+  readonly #pointing = new Map<Part, Unit[]>()
   #isCarried = false
 
   /**
@@ -42,8 +46,9 @@ export class Table {
     return this.#isCarried
   }
 
-  constructor() {
+  constructor(manager: ContextManager) {
     this.units = []
+    this.#pointers = new Pointers(folderOf(manager))
   }
 
   /** Adds units at the end. */
@@ -53,6 +58,10 @@ export class Table {
       for (const part of unit.parts) {
         this.#parts.set(part.key, { unit: number, part })
         if (part.message.role === 'toolResult') this.#addResult(part.message)
+        const target = this.#pointers.note(part)
+        if (target === undefined) continue
+        part.target = target
+        this.#pointing.set(target, [...(this.#pointing.get(target) ?? []), unit])
       }
       // Note the copy, because the host may have changed its own messages meanwhile.
       if (this.#firsts.length === number && unit.notices.length === 0) this.#note(number, unit.raw, unit.kept)
@@ -118,6 +127,7 @@ export class Table {
       found.part.edit = stays ? withoutReasoning(found.part.message) : partEdit(edit)
       const unit = this.units[found.unit] as Unit
       unit.written = undefined
+      for (const behind of this.#pointing.get(found.part) ?? []) behind.written = undefined
       this.#unsend(found.unit)
     }
   }

@@ -2,6 +2,7 @@
 import { itemsOf, placeOf } from './edit.ts'
 import { fingerprint, isEqual, keep, likeness } from './identity.ts'
 import type { Likeness } from './identity.ts'
+import { isReference, pointerTo } from '../lines/index.ts'
 import { oncePer, resultText, wellFormed } from '../core/index.ts'
 import { noteOrigin } from './origins.ts'
 import type { EngineMessage } from '../core/index.ts'
@@ -13,6 +14,8 @@ export interface Part {
   key: string
   message: EngineMessage
   edit: PartEdit | undefined
+  /** The earlier result that it points to, as a host does that shows a file once. */
+  target?: Part
 }
 
 /** Messages of the host that belong together. */
@@ -126,7 +129,19 @@ export function sizeAt(unit: Unit, messages: readonly object[], at: number): num
 
 /** True if something else is sent instead of a part of a unit. */
 export function isEdited(unit: Unit): boolean {
-  return unit.parts.some((part) => part.edit !== undefined)
+  return unit.parts.some((part) => editIn(part) !== undefined)
+}
+
+/** The edit of a part; undefined if it is sent as it is. A pointer to what has collapsed has its reference behind it. */
+function editIn({ edit, target, message }: Part): PartEdit | undefined {
+  const reference = edit === undefined && target !== undefined ? referenceTo(target) : undefined
+  return reference === undefined ? edit : { kind: 'result', text: `${resultText(message)}\nIt has collapsed: ${reference}` }
+}
+
+/** The reference to a result; undefined if that is sent as it is. */
+function referenceTo({ edit, message: { toolCallId = '' } }: Part): string | undefined {
+  if (edit?.kind === 'gone') return pointerTo(toolCallId, 'read')
+  return edit?.kind === 'result' && isReference(edit.text) ? edit.text.split('\n', 1)[0] : undefined
 }
 
 /** The likeness of the messages at an index to a unit in the host's wording. */
@@ -154,7 +169,10 @@ export function formAt({ forms, shape }: Unit, messages: readonly object[], at: 
 /** Returns the messages to send instead of a unit, by its edits, and notes them as one of its forms. */
 export function write(unit: Unit): readonly object[] {
   const edits = new Map<number, PartEdit>()
-  for (const [number, { edit }] of unit.parts.entries()) if (edit !== undefined) edits.set(number, edit)
+  for (const [number, part] of unit.parts.entries()) {
+    const edit = editIn(part)
+    if (edit !== undefined) edits.set(number, edit)
+  }
   const written = unit.shape.write(unit.raw, edits)
   const form = written.map((message) => keep(contentOf(unit.shape, message)))
   if (!unit.forms.some((one) => isEqual(one, form))) unit.forms.push(form)

@@ -34,6 +34,7 @@ import {
   crossing,
   invalid,
   noteBirth,
+  noteFolder,
   permitted,
   refusal,
   shown,
@@ -390,6 +391,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
     const { layout, model, shape, ...rest } = checkedOptions(options)
     const manager = new ContextManager()
     await calling(() => manager.start(rest, file))
+    noteFolder(manager, rest.cwd)
     manager.#projection = new Projection(manager, {
       ...(layout === undefined ? {} : { layout }),
       ...(model === undefined ? {} : { model }),
