@@ -17,8 +17,8 @@ import type { StoredForm } from './form-files.ts'
 import type { LastForm } from './forms.ts'
 import { meetFiles } from './files.ts'
 import { isSmallPart } from './cache-account.ts'
-import { recallIn } from './hidden.ts'
-import type { ResultBeside } from './hidden.ts'
+import { recallIn, resultsIn } from './hidden.ts'
+import type { CallResult } from './hidden.ts'
 import { PlacedNotices } from './notices.ts'
 import { chainOf, commonLength } from './prefix.ts'
 import { actualReceipt } from './receipt.ts'
@@ -34,7 +34,7 @@ export type { ConversationOptions } from './conversation-options.ts'
 /** The form in which a request goes out, in terms of the host's messages. */
 export type SentForm = readonly EditedItem[]
 
-const NONE_BESIDE = (): readonly ResultBeside[] => []
+const NONE_BESIDE = (): readonly CallResult[] => []
 
 /** One conversation. Requests are taken one after the other. */
 export class Conversation {
@@ -49,7 +49,7 @@ export class Conversation {
   /** True if everything of `before` may be brought back, and not only what a prompt names. */
   readonly continues: boolean
   /** Reads the results behind the branch of the last request, if that was one on the side. Few questions are followed by a recall. */
-  beside: () => readonly ResultBeside[] = NONE_BESIDE
+  beside: () => readonly CallResult[] = NONE_BESIDE
   /** The last request of a process before this one: the number of its messages that are still there, and when it was sent. */
   earlier: { messages: number; at: number } | undefined
   /** The lifetimes of the cache that its last request asked for; undefined: the client's own. */
@@ -190,11 +190,15 @@ export class Conversation {
     return form
   }
 
-  /** Answers a call of our tool. Undefined if this conversation has no such object. */
-  async recall(input: RecallInput): Promise<string[] | undefined> {
+  /**
+   * Answers a call of our tool. Undefined if this conversation has no such object. `later`: the one that continues it and asks. Its
+   * beginning may be in the form of this one, and its host may have changed a result since.
+   */
+  async recall(input: RecallInput, later?: Conversation): Promise<string[] | undefined> {
     const opened = await within(this.#limitMs, this.#open())
-    const asked = { isOnlyRecord: () => this.#met === 0, sent: () => this.last.sent, beside: () => this.beside(), shape: shapeOf(this.api) }
-    return recallIn(opened, input, asked)
+    const shape = shapeOf(this.api)
+    const beside = (): CallResult[] => [...this.beside(), ...(later === undefined ? [] : resultsIn(later.raw, shape))]
+    return recallIn(opened, input, { isOnlyRecord: () => this.#met === 0, sent: () => this.last.sent, beside, shape })
   }
 
   /**

@@ -16,8 +16,8 @@ interface Asked {
   isOnlyRecord: () => boolean
   /** The messages of the last one as they went out. */
   sent: () => readonly object[]
-  /** The results behind the branch of a request on the side, if that was the last one. */
-  beside: () => readonly ResultBeside[]
+  /** The results behind the branch of a request on the side, if that was the last one; those of a conversation that continues this one. */
+  beside: () => readonly CallResult[]
   shape: Shape
 }
 
@@ -32,14 +32,14 @@ export async function recallIn(
   if (document === null) return isIdOfText(name) && (await projection.permits(name)) ? recallTexts(manager, input) : undefined
   if (document.type === 'toolcall' && !(await manager.sessionSets()).sessionIndex.includes(document['xt/id'])) return undefined
   if (isOnlyRecord()) projection.allow(document['xt/id'])
-  const other = await resultBeside(manager, document, beside())
+  const other = await changedResult(manager, document, beside())
   if (other !== undefined) return withArguments(other.text, other.args)
   const call = await callAsItIs(document, { manager, projection })
   return recallTexts(manager, call === document ? input : { ...input, id: call['xt/id'] }, hiddenArguments(call, sent(), shape))
 }
 
-/** A result behind the branch of a request on the side, whose call is in front of it. */
-export interface ResultBeside {
+/** A result in a conversation, and the arguments of its call. */
+export interface CallResult {
   callId: string
   args: object
   text: string
@@ -49,19 +49,24 @@ export interface ResultBeside {
  * The results that a request on the side has behind its branch, for calls in front of it: its first `common` messages are those of the
  * conversation. Nothing records them, and the answer with their calls goes out as it did there, with the marks of its arguments.
  */
-export function resultsBeside(messages: readonly object[], common: number, shape: Shape): ResultBeside[] {
+export function resultsBeside(messages: readonly object[], common: number, shape: Shape): CallResult[] {
+  return resultsIn(messages, shape, common)
+}
+
+/** The results of a conversation; `common`: those behind its first messages, for calls among these. */
+export function resultsIn(messages: readonly object[], shape: Shape, common?: number): CallResult[] {
   const open = new Map<string, object[]>()
-  const found: ResultBeside[] = []
+  const found: CallResult[] = []
   for (let at = 0; at < messages.length;) {
     const { size, parts } = shape.read(messages, at)
     for (const part of parts) {
       if (part.role === 'assistant') {
-        if (at >= common) return found
+        if (common !== undefined && at >= common) return found
         for (const { id, arguments: args } of callsIn(part)) open.set(id, [...(open.get(id) ?? []), args])
       } else if (part.role === 'toolResult') {
         const { toolCallId: callId = '' } = part
         const args = open.get(callId)?.shift()
-        if (args !== undefined && at >= common) found.push({ callId, args, text: resultText(part) })
+        if (args !== undefined && at >= (common ?? 0)) found.push({ callId, args, text: resultText(part) })
       }
     }
     at += size
@@ -69,8 +74,8 @@ export function resultsBeside(messages: readonly object[], common: number, shape
   return found
 }
 
-/** The result that a request on the side has of a recorded call, if its host has changed that. */
-async function resultBeside(manager: ContextManager, document: ObjectDocument, all: readonly ResultBeside[]): Promise<ResultBeside | undefined> {
+/** The result that a request has of a recorded call, if its host has changed that. */
+async function changedResult(manager: ContextManager, document: ObjectDocument, all: readonly CallResult[]): Promise<CallResult | undefined> {
   if (all.length === 0 || document.type !== 'toolcall') return undefined
   const names = new Set(callsOf(document['xt/id']))
   const same = all.filter(({ callId, args }) => (names.has(callId) || isDerived(callId, names)) && isEqual(wellFormed(args), document['args']))

@@ -41,11 +41,11 @@ export class GatewayTools implements Tools {
     this.#isConnected = true
     if (typeof input.id !== 'string' || input.id === '') return ['pass the id of an output, as shown in its toolcall_ref line']
     const asked = this.#askers(call)
-    for (const one of asked) {
-      const text = await one.recall(input)
+    for (const [one, first] of asked) {
+      const text = await one.recall(input, one === first ? undefined : first)
       if (text !== undefined) return text
     }
-    const [first] = asked
+    const [first] = asked.keys()
     if (first === undefined) return ['no conversation has gone through the gateway yet']
     for (const one of this.#conversations.othersLike(first)) {
       const text = await one.recall(input)
@@ -60,7 +60,7 @@ export class GatewayTools implements Tools {
     this.#isConnected = true
     if (query.trim() === '') return 'pass the words to look for'
     const found: string[] = []
-    for (const one of this.#askers(call)) {
+    for (const one of this.#askers(call).keys()) {
       const { manager, projection } = await one.session()
       for (const hit of await manager.search(query, { limit: MOST_HITS, sessionId: manager.sessionId })) {
         if (await projection.permits(hit.id)) found.push(hit.shown)
@@ -72,17 +72,17 @@ export class GatewayTools implements Tools {
 
   /**
    * The conversations that may answer, the most likely one first: the caller and those that it continues. If the host
-   * does not say who is calling, all of them in this way, the latest used first.
+   * does not say who is calling, all of them in this way, the latest used first. Each has the first of those that continue it.
    */
-  #askers({ callId, session }: ToolCall): Conversation[] {
+  #askers({ callId, session }: ToolCall): Map<Conversation, Conversation> {
     const { asked: all } = this.#conversations
     const caller =
       (callId === undefined ? undefined : this.#callers.get(callId)) ?? (session === undefined ? undefined : all.findLast(({ id }) => named(id, session)))
-    const line = new Set<Conversation>()
+    const line = new Map<Conversation, Conversation>()
     for (const first of caller === undefined ? all.toReversed() : [caller]) {
-      for (let one: Conversation | undefined = first; one !== undefined && !line.has(one); one = one.continues ? one.before : undefined) line.add(one)
+      for (let one: Conversation | undefined = first; one !== undefined && !line.has(one); one = one.continues ? one.before : undefined) line.set(one, first)
     }
-    return [...line]
+    return line
   }
 }
 
