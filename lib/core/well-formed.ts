@@ -1,6 +1,7 @@
 /**
- * Texts without halves of surrogate pairs. A host that cuts a text after a number of characters may cut a pair in two; UTF-8 has no
- * form of the halves, so the store has U+FFFD in their place, and so has the text that the model gets.
+ * Values as they can be stored. A host that cuts a text after a number of characters may cut a surrogate pair in two; UTF-8 has no
+ * form of the halves, so the store has U+FFFD in their place, and so has the text that the model gets. JSON has no functions, no
+ * symbols and no infinite numbers: a provider gets what `JSON.stringify` makes of them, and so does the store.
  */
 import { setField } from './fields.ts'
 
@@ -10,7 +11,10 @@ const HALVES = /\p{Surrogate}/gu
 /** Deeper values are passed on as they are: the record has them as JSON text. */
 const MAX_DEPTH = 200
 
-/** The value as the store has it: with U+FFFD in place of each lone half, in texts and names of fields; itself if it has none. */
+/**
+ * The value as the store has it: with U+FFFD in place of each lone half, in texts and names of fields, and without what JSON does not
+ * have; itself if it has nothing of that.
+ */
 export function wellFormed<T>(value: T): T {
   return replaced(value, new Map(), MAX_DEPTH) as T
 }
@@ -18,6 +22,8 @@ export function wellFormed<T>(value: T): T {
 /** `done` has the objects that were met, with what they became: an object may contain itself. */
 function replaced(value: unknown, done: Map<object, unknown>, depth: number): unknown {
   if (typeof value === 'string') return isWellFormed(value) ? value : value.replaceAll(HALVES, '\uFFFD')
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null
+  if (typeof value === 'function' || typeof value === 'symbol') return undefined
   if (typeof value !== 'object' || value === null || depth === 0 || !isPlain(value)) return value
   if (done.has(value)) return done.get(value)
   done.set(value, value)
@@ -27,7 +33,7 @@ function replaced(value: unknown, done: Map<object, unknown>, depth: number): un
 }
 
 function list(value: readonly unknown[], done: Map<object, unknown>, depth: number): readonly unknown[] {
-  const items = value.map((item) => replaced(item, done, depth))
+  const items = value.map((item) => replaced(item, done, depth) ?? null)
   return items.every((item, at) => item === value[at]) ? value : items
 }
 
@@ -35,7 +41,7 @@ function fields(value: object, done: Map<object, unknown>, depth: number): objec
   const entries = Object.entries(value).map(([name, field]) => [name, field, replaced(name, done, 1) as string, replaced(field, done, depth)] as const)
   if (entries.every(([name, field, newName, newField]) => newName === name && newField === field)) return value
   const result = {}
-  for (const [, , name, field] of entries) setField(result, name, field)
+  for (const [, , name, field] of entries) if (field !== undefined) setField(result, name, field)
   return result
 }
 

@@ -27,6 +27,9 @@ export interface ProjectedModel extends ModelPrices {
   textIsReasoning?: boolean
 }
 
+/** A model of which nothing is known. */
+export const UNKNOWN_MODEL: ProjectedModel = { contextWindow: 0, input: 0, cacheRead: 0, cacheWrite: 0 }
+
 /** Options of a projection. */
 export interface ProjectionOptions {
   /**

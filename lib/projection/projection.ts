@@ -12,8 +12,9 @@ import { changedCalls } from './changed.ts'
 import { callsOf, Results } from './results.ts'
 import { sizeIn, sizeInRecord } from './ends.ts'
 import type { SizeOf } from './ends.ts'
+import { plainMessages } from './instances.ts'
 import { isReplaced, standsFor, withdraw } from './objects.ts'
-import { checkedOptions, checkedSession } from './options.ts'
+import { checkedOptions, checkedSession, UNKNOWN_MODEL } from './options.ts'
 import type { ProjectedModel, ProjectionOptions } from './options.ts'
 import type { Pass } from './pass.ts'
 import { inPieces } from './pieces.ts'
@@ -38,8 +39,6 @@ export type { ProjectedModel, ProjectionOptions } from './options.ts'
 
 /** The time limit of a call, in milliseconds. */
 const LIMIT_MS = 30_000
-
-const UNKNOWN_MODEL: ProjectedModel = { contextWindow: 0, input: 0, cacheRead: 0, cacheWrite: 0 }
 
 /** The projection of one session's messages. Calls run one after the other. */
 export class Projection {
@@ -105,9 +104,10 @@ export class Projection {
   async transform<T>(messages: readonly T[]): Promise<T[]> {
     if (!Array.isArray(messages)) throw invalid('messages must be an array; nothing was recorded')
     if (this.#isLate) return this.#fallback(messages)
-    const pass = this.#driver.exclusive(() => this.#transform(messages as readonly object[]))
+    const plain = plainMessages(messages as readonly object[])
+    const pass = this.#driver.exclusive(() => this.#transform(plain.messages))
     try {
-      return this.#reasoning.sent(await within(this.#options.limitMs ?? LIMIT_MS, pass, () => this.#late(pass))) as T[]
+      return this.#reasoning.sent(await within(this.#options.limitMs ?? LIMIT_MS, pass, () => this.#late(pass))).map(plain.own) as T[]
     } catch (error) {
       if ((error as { code?: string }).code === 'INVALID_ARGUMENT') throw error
       this.#warn(error)
@@ -121,7 +121,8 @@ export class Projection {
    */
   lastForm<T>(messages: readonly T[]): T[] {
     if (this.#view !== undefined) return sections(messages as Parameters<typeof sections>[0], this.#view) as T[]
-    return this.#reasoning.sent(this.#orderly(this.#table.lastForm(messages as readonly object[]))) as T[]
+    const plain = plainMessages(messages as readonly object[])
+    return this.#reasoning.sent(this.#orderly(this.#table.lastForm(plain.messages))).map(plain.own) as T[]
   }
 
   /**
@@ -250,8 +251,7 @@ export class Projection {
   }
 
   #fallback<T>(messages: readonly T[]): T[] {
-    const { fallback } = this.#options
-    return fallback === undefined ? this.lastForm(messages) : (fallback(messages as readonly object[]) as T[])
+    return (this.#options.fallback?.(messages as readonly object[]) as T[] | undefined) ?? this.lastForm(messages)
   }
 
   #late(pass: Promise<unknown>): void {
