@@ -78,7 +78,6 @@ const HAPPENINGS: Record<string, (host: LastingHost) => Promise<void>> = {
 describe.each(Object.entries(HOSTS))('%s', (name, round) => {
   test.each(some(Object.entries(HAPPENINGS), 3, Object.keys(HOSTS).indexOf(name)))('the host %s', async (_, happens) => {
     const host = new LastingHost('openai-responses')
-    await host.open()
     await host.send([{ role: 'user', content: 'begin' }])
     let before: object[] = []
     for (let n = 0; n < ROUNDS; n += 1) {

@@ -1,20 +1,17 @@
 /** A host that changes the arguments of a call: what its ID brings back later is the call as the host has it. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { Projection } from '../lib/projection/projection.ts'
 import { hasArguments } from '../lib/projection/changed.ts'
-import { ContextManager } from '../lib/index.ts'
-import type { ObjectDocument, StoreOptions } from '../lib/index.ts'
-import { FILESYSTEM, folder, opened, sqlite } from './core/setup.ts'
+import type { ObjectDocument } from '../lib/index.ts'
+import { folder, opened } from './core/setup.ts'
 import { shapes, written } from './hosts/conversation.ts'
 import type { Call, Step } from './hosts/conversation.ts'
+import { lines as linesOf, MODEL, Processes } from './hosts/processes.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { some } from './rows.ts'
 
 afterEach(cleanUp)
 
-const MODEL = { name: 'm', contextWindow: 60_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
-
-const lines = (name: string): string => Array.from({ length: 40 }, (_, n) => `${name} line ${n}: lorem ipsum dolor sit amet`).join('\n')
+const lines = (name: string): string => linesOf(name, 40)
 const nested = (depth: number): unknown => (depth === 0 ? 'end' : { in: nested(depth - 1) })
 
 /** The arguments of the call that is changed. */
@@ -42,51 +39,39 @@ async function played(
   rounds: { before: number; at: number; hasIds?: boolean; isRestarted?: boolean },
   args: Record<string, unknown> = ARGS,
 ): Promise<{ steps: Step[]; back: ObjectDocument[]; recorded: number; withheld: unknown[] }> {
-  const [cwd, store]: [string, StoreOptions] = [folder(), sqlite()]
-  let now = 0
-  const start = async () => {
-    const manager = await ContextManager.open({ sessionId: 's', cwd, store, filesystemId: FILESYSTEM, watch: false })
-    return {
-      manager,
-      projection: new Projection(manager, { shape, model: MODEL, shortens: true, now: () => now, onWarning: (warning) => expect.unreachable(warning) }),
-    }
-  }
+  const host = new Processes(shape, { model: { ...MODEL, contextWindow: 60_000 } })
   const steps: Step[] = []
-  const pass = ({ projection }: { projection: Projection }): Promise<object[]> => {
-    now += 3_600_000
-    return projection.transform(steps.flatMap((step) => written[shape](step, 1)))
+  const pass = (): Promise<string[]> => {
+    host.now += 3_600_000
+    return host.transform(steps.flatMap((step) => written[shape](step, 1)))
   }
-  const add = async (process: { projection: Projection }, round: number, own: Record<string, unknown>): Promise<object[]> => {
+  const add = async (round: number, own: Record<string, unknown>): Promise<string[]> => {
     steps.push({ user: `prompt ${round}` })
-    await pass(process)
+    await pass()
     steps.push({ calls: [{ id: rounds.hasIds === false ? '' : `call_${round}`, name: 'run', args: own, output: lines(`call_${round}`) }] })
-    return pass(process)
+    return pass()
   }
-  let process = await start()
   for (let round = 0; round < rounds.before; round += 1) {
-    await add(process, round, round === rounds.at ? args : { command: `run ${round}` })
+    await add(round, round === rounds.at ? args : { command: `run ${round}` })
   }
-  if (rounds.isRestarted !== false) {
-    await process.manager.close()
-    process = await start()
-  }
+  if (rounds.isRestarted !== false) await host.restart()
   const place = 2 * rounds.at + 1
   steps[place] = { calls: (steps[place] as { calls: Call[] }).calls.map(edit) }
-  let sent = await pass(process)
+  let sent = await pass()
   for (let round = rounds.before; round < rounds.before + AFTER; round += 1) {
-    sent = await add(process, round, { command: `run ${round}` })
+    sent = await add(round, { command: `run ${round}` })
   }
-  const ids = new Set([...JSON.stringify(sent).matchAll(/(?:\bid=|\[collapsed #)([0-9a-f]{8,})/g)].map(([, id]) => id as string))
+  const ids = new Set([...sent.join().matchAll(/(?:\bid=|\[collapsed #)([0-9a-f]{8,})/g)].map(([, id]) => id as string))
+  const { manager, projection } = await host.running()
   const back: ObjectDocument[] = []
   for (const id of ids) {
-    expect([id, await process.projection.permits(id)]).toEqual([id, true])
-    const document = await process.manager.get(id)
+    expect([id, await projection.permits(id)]).toEqual([id, true])
+    const document = await manager.get(id)
     if (document?.type === 'toolcall') back.push(document)
   }
-  const recorded = (await process.manager.sessionSets()).sessionIndex
+  const recorded = (await manager.sessionSets()).sessionIndex
   const withheld: unknown[] = []
-  for (const id of recorded) if (!(await process.projection.permits(id))) withheld.push((await process.manager.get(id))?.['args'])
-  await process.manager.close()
+  for (const id of recorded) if (!(await projection.permits(id))) withheld.push((await manager.get(id))?.['args'])
   return { steps, back, recorded: recorded.length, withheld }
 }
 

@@ -10,10 +10,9 @@ import type { Step } from './hosts/conversation.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { SOON } from '../rig/extension.ts'
 import { some } from './rows.ts'
+import { MODEL } from './hosts/processes.ts'
 
 afterEach(cleanUp)
-
-const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 
 type Any = Record<string, any>
 

@@ -1,19 +1,16 @@
 /** A host may cut a text within a surrogate pair, and the store has no form of the half: it is the same text anyway. */
 import { afterEach, expect, test } from 'vitest'
 import { wellFormed } from '../lib/core/index.ts'
-import { ContextManager } from '../lib/index.ts'
-import { Projection } from '../lib/projection/harness.ts'
 import { recallTexts } from '../lib/projection/index.ts'
 import { cleanUp } from '../rig/cleanup.ts'
-import { FILESYSTEM, folder, sqlite } from './core/setup.ts'
 import { shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
+import { MODEL, Processes } from './hosts/processes.ts'
 
 afterEach(cleanUp)
 
 const HIGH = '\ud83d'
 const LOW = '\ude00'
-const MODEL = { name: 'm', contextWindow: 60_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 
 const cyclic: { self?: unknown; text: string } = { text: `a${HIGH}` }
 cyclic.self = cyclic
@@ -42,23 +39,17 @@ test('a value without halves is itself, and one that contains itself ends', () =
 test.each(shapes.filter((shape) => shape !== 'gemini'))(
   'texts, arguments and outputs with halves collapse and come back, also in later processes: %s',
   async (shape) => {
-    const [cwd, store] = [folder(), sqlite()]
-    let [now, rolls] = [Date.now(), 0]
-    const open = async (): Promise<{ manager: ContextManager; projection: Projection }> => {
-      const manager = await ContextManager.open({ sessionId: 's', cwd, store, filesystemId: FILESYSTEM, watch: false, stay: { weight: 0.3 } })
-      return { manager, projection: new Projection(manager, { shape, model: MODEL, shortens: true, now: () => now, onRoll: () => (rolls += 1) }) }
-    }
-    let { manager, projection } = await open()
+    let rolls = 0
+    const host = new Processes(shape, { stay: { weight: 0.3 }, model: { ...MODEL, contextWindow: 60_000 }, onRoll: () => (rolls += 1) })
     const steps: Step[] = [{ user: `begin ${LOW}` }]
     let before: string[] = []
     for (let n = 0; n < 16; n += 1) {
-      now += 1_000
+      host.now += 1_000
       if (n % 4 === 3) {
         // Behind a pause the cache is dead, so that everything old leaves.
-        now += 3_600_000
+        host.now += 3_600_000
         steps.push({ text: `answer ${HIGH} ${'word '.repeat(300)}`, calls: [] }, { user: `prompt ${n} ${HIGH} ${'word '.repeat(500)}` })
-        await manager.close()
-        ;({ manager, projection } = await open())
+        await host.restart()
       }
       steps.push({
         calls: [
@@ -72,11 +63,12 @@ test.each(shapes.filter((shape) => shape !== 'gemini'))(
       })
       const messages = steps.flatMap((step) => written[shape](step, 1))
       const given = JSON.stringify(messages)
-      const [had, sent] = [rolls, (await projection.transform(messages)).map((message) => JSON.stringify(message))]
+      const [had, sent] = [rolls, await host.transform(messages)]
       expect(JSON.stringify(messages)).toBe(given)
       if (rolls === had) expect(sent.slice(0, before.length)).toEqual(before)
       before = sent
     }
+    const { manager } = await host.running()
     expect(await manager.query({ type: 'toolcall' })).toHaveLength(16)
     const ids = new Set([...before.join('').matchAll(/(?:\[collapsed #|(?<![\w])id=)([0-9a-f]{8,})/g)].map((found) => found[1]!))
     expect(ids.size).toBeGreaterThan(3)
@@ -84,6 +76,5 @@ test.each(shapes.filter((shape) => shape !== 'gemini'))(
       steps.flatMap((step) => ('user' in step ? [step.user] : [step.text, ...step.calls.map(({ output }) => output)])).map((text) => wellFormed(text)),
     )
     for (const id of ids) expect(all, id).toContain((await recallTexts(manager, { id }))[0])
-    await manager.close()
   },
 )

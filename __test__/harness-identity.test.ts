@@ -10,10 +10,9 @@ import { shapes, written } from './hosts/conversation.ts'
 import type { Call, Step } from './hosts/conversation.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { some } from './rows.ts'
+import { MODEL } from './hosts/processes.ts'
 
 afterEach(cleanUp)
-
-const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 
 /** The names of the properties that every object, list, text and function has. Each may be the name of an argument. */
 const INHERITED = [...new Set([Object.prototype, Array.prototype, String.prototype, Function.prototype].flatMap((one) => Object.getOwnPropertyNames(one)))]

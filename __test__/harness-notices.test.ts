@@ -1,57 +1,42 @@
 /** Notices stand in a later process where they stood before, in the same order, so that the provider still has them cached. */
 import { afterEach, describe, expect, test } from 'vitest'
 import type { ShapeName } from '../lib/projection/harness.ts'
-import { folder, sqlite, write } from './core/setup.ts'
+import { write } from './core/setup.ts'
 import { shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
+import { MODEL, Processes } from './hosts/processes.ts'
 import { cleanUp } from '../rig/cleanup.ts'
-import { projected } from './projected.ts'
-import type { ProjectedSession } from './projected.ts'
 
 afterEach(cleanUp)
 
 /** A host that keeps only its own messages, in a folder in which others write. */
-class Host {
+class Host extends Processes {
   readonly messages: object[] = []
-  readonly #shape: ShapeName
   model: string
-  readonly #cwd = folder()
-  readonly #store = sqlite()
   #changes = 0
-  #process: ProjectedSession | undefined
 
   constructor(shape: ShapeName, model = 'm') {
-    this.#shape = shape
+    super(shape, { model: () => ({ ...MODEL, name: this.model }) })
     this.model = model
-  }
-
-  async restart(): Promise<void> {
-    await this.#process?.manager.close()
-    this.#process = undefined
   }
 
   /** Another program writes a file. */
   change(name: string): void {
     this.#changes += 1
-    write(this.#cwd, name, `text ${this.#changes} of ${name}\n`)
+    write(this.cwd, name, `text ${this.#changes} of ${name}\n`)
   }
 
   /** Adds steps, and returns the messages that go out, as texts. */
   async send(...steps: Step[]): Promise<string[]> {
-    this.#process ??= await this.#start()
-    this.messages.push(...steps.flatMap((step) => written[this.#shape](step, 1)))
-    await this.#process.manager.reconcile()
-    return (await this.#process.projection.transform(this.messages)).map((message) => JSON.stringify(message))
+    this.messages.push(...steps.flatMap((step) => written[this.shape](step, 1)))
+    await (await this.running()).manager.reconcile()
+    return this.transform(this.messages)
   }
 
   /** Reads files. */
   async read(...names: string[]): Promise<string[]> {
-    for (const name of names) write(this.#cwd, name, `text of ${name}\n`)
+    for (const name of names) write(this.cwd, name, `text of ${name}\n`)
     return this.send({ calls: names.map((name) => ({ id: `read_${name}`, name: 'read', args: { path: name }, output: `text of ${name}\n` })) })
-  }
-
-  #start(): Promise<ProjectedSession> {
-    return projected(this.#shape, { model: () => this.model, sessionId: 's', cwd: this.#cwd, store: this.#store })
   }
 }
 

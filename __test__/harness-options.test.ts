@@ -4,10 +4,9 @@ import { ContextManager } from '../lib/index.ts'
 import { Projection } from '../lib/projection/index.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { folder } from './core/setup.ts'
+import { MODEL } from './hosts/processes.ts'
 
 afterEach(cleanUp)
-
-const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 
 const opened = (): Promise<ContextManager> => ContextManager.open({ sessionId: 's', cwd: folder(), store: { kind: 'memory' }, watch: false })
 

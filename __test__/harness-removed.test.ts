@@ -45,7 +45,6 @@ describe.each(shapes)('%s', (shape) => {
   test.each(some(Object.entries(HAPPENINGS), 3, shapes.indexOf(shape)))('%s', async (_, happenings) => {
     const steps: Step[] = [{ user: 'begin' }]
     const host = new LastingHost(shape)
-    await host.open()
     const send = (): Promise<object[]> => {
       host.messages.splice(0, Infinity, ...steps.flatMap((step) => written[shape](step, 1)))
       return host.send()

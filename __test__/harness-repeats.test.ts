@@ -3,13 +3,12 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { ShapeName } from '../lib/projection/harness.ts'
 import { shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
+import { lines } from './hosts/processes.ts'
 import { Host } from './hosts/restarted.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { some } from './rows.ts'
 
 afterEach(cleanUp)
-
-const lines = (name: string, count: number): string => Array.from({ length: count }, (_, n) => `${name} line ${n}: lorem ipsum dolor sit amet`).join('\n')
 
 const call = (id: string, count = 60): Step => ({ calls: [{ id, name: 'bash', args: { command: `run ${id}` }, output: lines(id, count) }] })
 

@@ -15,10 +15,9 @@ import { SOON } from '../rig/extension.ts'
 import { commonPrefix } from '../rig/meter.ts'
 import { random } from '../rig/random.ts'
 import { isWhole, some } from './rows.ts'
+import { lines as text, MODEL } from './hosts/processes.ts'
 
 afterEach(cleanUp)
-
-const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 
 /** The steps of one conversation. */
 const STEPS = 44
@@ -28,8 +27,6 @@ interface Happening {
   step: Step
   made?: { file: string; text: string }
 }
-
-const text = (name: string, count: number): string => Array.from({ length: count }, (_, n) => `${name} line ${n}: lorem ipsum dolor sit amet`).join('\n')
 
 /** A conversation with reads, commands, long outputs and arguments, and files that others change in between. */
 function conversation(seed: number): Happening[] {

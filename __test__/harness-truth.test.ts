@@ -8,10 +8,9 @@ import type { ContextManager, StoreOptions } from '../lib/index.ts'
 import { folder, opened, sqlite } from './core/setup.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { random } from '../rig/random.ts'
+import { MODEL } from './hosts/processes.ts'
 
 afterEach(cleanUp)
-
-const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 
 const user = (content: string) => ({ role: 'user', content: [{ type: 'text', text: content }] })
 const says = (text: string) => ({ role: 'assistant', content: [{ type: 'text', text }] })

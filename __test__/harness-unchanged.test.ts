@@ -9,10 +9,9 @@ import { random } from '../rig/random.ts'
 import { folder, FILESYSTEM } from './core/setup.ts'
 import { written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
+import { MODEL } from './hosts/processes.ts'
 
 afterEach(cleanUp)
-
-const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 
 async function projection(shape: Shape, cwd: string): Promise<Projection> {
   const manager = await ContextManager.open({ sessionId: 's', cwd, store: { kind: 'memory' }, filesystemId: FILESYSTEM, watch: false })

@@ -7,12 +7,11 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { ShapeName } from '../lib/projection/harness.ts'
-import { folder, sqlite, write } from './core/setup.ts'
+import { folder, write } from './core/setup.ts'
 import { written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
+import { MODEL, Processes } from './hosts/processes.ts'
 import { cleanUp } from '../rig/cleanup.ts'
-import { projected } from './projected.ts'
-import type { ProjectedSession } from './projected.ts'
 
 afterEach(cleanUp)
 
@@ -22,35 +21,29 @@ const NOTICE = /stale id=\w+ path=\S*?(\w+\.txt) (?:version=(\w{8})|(deleted))/g
 const text = (name: string, version: number): string => `version ${version} of ${name}\nline\n`
 
 /** A host whose provider takes no notice within a turn. It keeps only its own messages, in a folder in which others write. */
-class Host {
+class Host extends Processes {
   readonly #steps: Step[] = [{ user: 'begin' }]
-  readonly #cwd: string
-  readonly #store = sqlite()
   readonly #texts = new Map<string, string>()
-  readonly #shape: ShapeName
   readonly #restarts: boolean
   model: string
-  #session = 's'
-  #process: ProjectedSession | undefined
   #calls = 0
   before: string[] = []
 
   constructor(shape: ShapeName, model: string, restarts: boolean, cwd: string) {
-    this.#shape = shape
+    super(shape, { cwd, model: () => ({ ...MODEL, name: this.model }) })
     this.model = model
     this.#restarts = restarts
-    this.#cwd = cwd
   }
 
   /** Another program writes a file in a version. */
   put(name: string, version: number): void {
     const content = text(name, version)
     this.#texts.set(createHash('sha256').update(content).digest('hex').slice(0, 8), `${name} ${version}`)
-    write(this.#cwd, name, content)
+    write(this.cwd, name, content)
   }
 
   delete(name: string): void {
-    rmSync(join(this.#cwd, name))
+    rmSync(join(this.cwd, name))
   }
 
   /** The model reads a file. */
@@ -99,35 +92,14 @@ class Host {
 
   async send(...steps: Step[]): Promise<string[]> {
     if (this.#restarts) await this.restart()
-    this.#process ??= await this.#start()
     this.#steps.push(...steps)
-    const messages = this.#steps.flatMap((step) => written[this.#shape](step, 1))
-    await this.#process.manager.reconcile()
-    this.before = (await this.#process.projection.transform(messages)).map((message) => JSON.stringify(message))
+    await (await this.running()).manager.reconcile()
+    this.before = await this.transform(this.#steps.flatMap((step) => written[this.shape](step, 1)))
     return this.before
-  }
-
-  /** Continues in a fork of the session. */
-  async fork(): Promise<void> {
-    const { manager } = this.#process!
-    const point = await manager.point()
-    await manager.close()
-    this.#session = 'fork'
-    this.#process = await this.#start()
-    await this.#process.manager.restore('s', point)
-  }
-
-  async restart(): Promise<void> {
-    await this.#process?.manager.close()
-    this.#process = undefined
   }
 
   async #add(call: { id: string; name: string; args: Record<string, unknown>; output: string }): Promise<void> {
     await this.send({ calls: [call] })
-  }
-
-  #start(): Promise<ProjectedSession> {
-    return projected(this.#shape, { model: () => this.model, sessionId: this.#session, cwd: this.#cwd, store: this.#store })
   }
 }
 

@@ -11,10 +11,9 @@ import type { ContextManager } from '../lib/index.ts'
 import { folder, opened } from './core/setup.ts'
 import { random } from '../rig/random.ts'
 import { cleanUp } from '../rig/cleanup.ts'
+import { MODEL } from './hosts/processes.ts'
 
 afterEach(cleanUp)
-
-const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 
 function text(name: string, lines: number): string {
   return Array.from({ length: lines }, (_, n) => `${name} line ${n + 1}: ${'lorem ipsum '.repeat(3)}`).join('\n')

@@ -9,10 +9,9 @@ import { shapes, written } from './conversation.ts'
 import type { Step } from './conversation.ts'
 import { drivers } from './drivers.ts'
 import { obedient, output } from './script.ts'
+import { MODEL } from './processes.ts'
 
 afterEach(cleanUp)
-
-const MODEL = { name: 'm', contextWindow: 200_000, input: 3, cacheRead: 0.3, cacheWrite: 3.75 }
 
 /** A round of a conversation: a prompt, a call with its result, an answer. */
 const round = (n: number): [prompt: Step, call: Step, answer: Step] => [
