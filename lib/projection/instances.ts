@@ -11,7 +11,7 @@ const LEVELS = 6
 /** Messages with plain objects in place of those with getters, and the host's own for what is sent of them. */
 export interface PlainMessages {
   messages: readonly object[]
-  /** The host's message that a sent one stands for; the same where it stands for none. */
+  /** The host's message in place of which a message is sent; the sent one itself if it is the host's. */
   own: (sent: object) => object
 }
 

@@ -284,17 +284,19 @@ function isSame(one: TurnMessage | undefined, other: TurnMessage | undefined): b
 }
 
 /**
- * Returns what is compared: texts, reasoning without signatures, and calls by name and ID, because we may have
- * shortened their arguments.
+ * Returns what is compared: texts without blanks at their ends, which some hosts take away when they resume; reasoning without
+ * signatures; calls by name and ID, because we may have shortened their arguments.
  */
 function comparable(content: unknown): unknown {
-  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
+  if (typeof content === 'string') return comparable([{ type: 'text', text: content }])
   if (!Array.isArray(content)) return []
   return content.flatMap((block: unknown) => {
     if (!isFields(block)) return [block]
     if (block['type'] === 'toolCall') return [{ id: block['id'], name: block['name'] }]
     if (block['type'] === 'thinking') return [{ thinking: block['thinking'] }]
-    return [wellFormed(block)]
+    const { type, text, ...rest } = wellFormed(block)
+    if (type !== 'text' || typeof text !== 'string') return [{ type, text, ...rest }]
+    return text.trim() === '' ? [] : [{ type, text: text.trim(), ...rest }]
   })
 }
 
