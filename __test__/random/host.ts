@@ -13,7 +13,7 @@ export type Event =
   | { do: 'answer'; size: number }
   | { do: 'insert'; at: number; what: 'prompt' | 'calls'; size: number }
   | { do: 'change'; at: number; what: 'prompt' | 'answer' | 'output' | 'argument'; size: number }
-  | { do: 'remove' | 'swap' | 'back' | 'compact'; at: number }
+  | { do: 'remove' | 'swap' | 'back' | 'compact' | 'again'; at: number }
   | { do: 'wait' | 'retry' | 'restart' | 'fork' | 'aside' }
 
 /** The events that a host behind the gateway has. */
@@ -27,6 +27,7 @@ export const GATEWAY: ReadonlySet<Event['do']> = new Set([
   'swap',
   'back',
   'compact',
+  'again',
   'wait',
   'retry',
   'restart',
@@ -85,6 +86,10 @@ export class Host {
       }
       case 'back':
         return steps.length > 2 && steps.splice(Math.max(1, this.#place(event.at))).length > 0
+      // A user says the same once more, or a model calls with the same words, arguments and IDs and gets the same.
+      case 'again':
+        if (steps.length > 0) steps.push(structuredClone(steps[this.#place(event.at)] as Step))
+        return false
       case 'compact':
         if (steps.length < 6) return false
         steps.splice(0, Math.max(1, this.#place(event.at)), { user: this.#text('summary', 4) })
@@ -176,5 +181,6 @@ function one({ next, below, pick }: Random): Event {
   if (dice < 0.9) return { do: 'swap', at }
   if (dice < 0.93) return { do: 'back', at: 1 - at * at }
   if (dice < 0.94) return { do: 'compact', at }
+  if (dice < 0.96) return { do: 'again', at }
   return { do: pick(['retry', 'restart', 'fork', 'aside']) }
 }

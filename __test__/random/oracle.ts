@@ -40,13 +40,12 @@ const NAMED = /(?:(?<![\w])id=|\[collapsed #)([0-9a-f]{8,})(?![\w])/g
 export async function fault({ steps, messages, sent, before, recall, named }: Sent): Promise<string | undefined> {
   const texts = sent.map((message) => JSON.stringify(message))
   const [own, found] = [tokensIn(messages), tokensIn(sent)]
-  const places = new Map(own.map((token, at) => [token, at]))
-  let last = -1
+  const known = new Set(own)
+  let next = 0
   for (const token of found) {
-    const at = places.get(token)
-    if (at === undefined) return `it has ${token}, which the host does not have`
-    if (at <= last) return `${token} is in the wrong place, or there twice`
-    last = at
+    if (!known.has(token)) return `it has ${token}, which the host does not have`
+    next = own.indexOf(token, next) + 1
+    if (next === 0) return `${token} is in the wrong place, or there more often than the host has it`
   }
   if (before !== undefined) {
     const at = before.findIndex((message, place) => JSON.stringify(message) !== texts[place])
