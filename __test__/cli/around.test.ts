@@ -90,7 +90,7 @@ function distinct(file: string, at: number): void {
 /** An agent with one session, of which nothing was replayed. */
 function agentOf(agent: string, paid: number): AgentSessions {
   const none = { onPlan: { calls: 0, sent: 0, without: 0 }, managed: { paid: 0, saved: 0 }, sample: { sessions: 0, paid: 0, saved: 0 } }
-  return { agent, host: 'x', command: 'x', path: '/', sessions: 1, calls: 1, unpriced: 0, since: undefined, paid, ...none }
+  return { agent, host: 'x', command: 'x', path: '/', sessions: 1, calls: 1, unpriced: 0, unbilled: 0, since: undefined, paid, ...none }
 }
 
 function foundOf(...agents: AgentSessions[]): Found {
@@ -123,6 +123,15 @@ async function looked(path: string, limits: Partial<Limits> = {}, gatewayFile?: 
     ...limits,
   })
 }
+
+test.each([
+  [1, 0, '1 call is of a model without known prices and counts as $0.'],
+  [1_200, 0, '1,200 calls are of models without known prices and count as $0.'],
+  [0, 1, '1 call has no bill and counts as $0.'],
+  [0, 2, '2 calls have no bill and count as $0.'],
+])('%i calls of unknown models and %i without a bill are told apart', (unpriced, unbilled, sentence) => {
+  expect(words(report(foundOf({ ...agentOf('Codex', 1), unpriced, unbilled }), []))).toContain(sentence)
+})
 
 describe('the estimate', () => {
   test('is that of replay, for the sessions that were replayed', async () => {

@@ -84,6 +84,23 @@ test('held-out sessions are compared with the others, on their bills, with an in
   )
 })
 
+test('the bills beside a store count where all sessions were held out, so that no store was made', async () => {
+  const server = await startModelServer(() => 'ok')
+  const path = folder()
+  const store = join(path, 'context.db')
+  const { gateway } = await gatewayTo(server.url, {
+    store: { kind: 'sqlite', path: store },
+    billsPath: billsFile({ kind: 'sqlite', path: store }),
+    holdout: 1,
+    cwd: path,
+  })
+  await new AnthropicLoop(gateway).prompt('start')
+  await gateway.close()
+  const env = { PI_CODING_AGENT_DIR: join(path, 'no-pi'), XDG_DATA_HOME: path }
+  const { code, stdout } = await cli(['usage', '--store', store, '--json'], env)
+  expect([code, (JSON.parse(stdout) as { total: { calls: number } }).total.calls]).toEqual([0, 1])
+})
+
 test('an agent that names no folder is not counted to the folder of the gateway', async () => {
   const server = await startModelServer(() => 'ok')
   const path = folder()

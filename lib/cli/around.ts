@@ -77,7 +77,7 @@ export function report(found: Found, names: readonly string[]): string[] {
 }
 
 function notes(found: Found, used: readonly AgentSessions[]): string[] {
-  const unpriced = sumOf(used, 'unpriced')
+  const [unpriced, unbilled] = [sumOf(used, 'unpriced'), sumOf(used, 'unbilled')]
   const onPlan = planOf(used)
   const managed = { paid: used.reduce((sum, one) => sum + one.managed.paid, 0), saved: used.reduce((sum, one) => sum + one.managed.saved, 0) }
   return [
@@ -86,17 +86,25 @@ function notes(found: Found, used: readonly AgentSessions[]): string[] {
     ...(found.read < found.files ? [`These are the newest ${found.read} of ${found.files} session files; "usage" reads them all.`] : []),
     ...(onPlan.calls > 0
       ? [
-          `${onPlan.calls.toLocaleString('en-US')} ${onPlan.calls === 1 ? 'call was' : 'calls were'} made on a plan at a flat rate, and ${onPlan.calls === 1 ? 'counts' : 'count'} in tokens: ${planText(onPlan)}.`,
+          `${callsText(onPlan.calls, 'was', 'were')} made on a plan at a flat rate, and ${onPlan.calls === 1 ? 'counts' : 'count'} in tokens: ${planText(onPlan)}.`,
         ]
       : []),
     ...found.listed.lines().map((line) => `${line}.`),
-    ...(unpriced > 0 ? [`${unpriced.toLocaleString('en-US')} calls are of models without known prices and count as $0.`] : []),
+    ...(unpriced > 0
+      ? [`${callsText(unpriced, 'is of a model', 'are of models')} without known prices and ${unpriced === 1 ? 'counts' : 'count'} as $0.`]
+      : []),
+    ...(unbilled > 0 ? [`${callsText(unbilled, 'has', 'have')} no bill and ${unbilled === 1 ? 'counts' : 'count'} as $0.`] : []),
     ...(found.unreadable > 0
       ? [
           `${found.unreadable === 1 ? 'One file or folder' : `${found.unreadable} files and folders`} could not be read, or held no session; "usage" names them.`,
         ]
       : []),
   ]
+}
+
+/** A number of calls, with its verb: `1 call has`, `1,200 calls have`. */
+function callsText(count: number, one: string, many: string): string {
+  return count === 1 ? `1 call ${one}` : `${count.toLocaleString('en-US')} calls ${many}`
 }
 
 /** The estimate in a sentence, and whose sessions it leaves out. */
@@ -173,7 +181,7 @@ function advice({ agents }: Found, installed: readonly string[]): [what: string,
   ]
 }
 
-function sumOf(agents: readonly AgentSessions[], name: 'sessions' | 'calls' | 'paid' | 'unpriced'): number {
+function sumOf(agents: readonly AgentSessions[], name: 'sessions' | 'calls' | 'paid' | 'unpriced' | 'unbilled'): number {
   return agents.reduce((sum, one) => sum + one[name], 0)
 }
 

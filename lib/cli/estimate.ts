@@ -12,8 +12,9 @@ export interface AgentSessions extends AgentFolder {
   /** The number of sessions that were read. */
   sessions: number
   calls: number
-  /** Calls of models without known prices. */
+  /** Calls of models without known prices, and calls of whose cost nothing in the answer tells. */
   unpriced: number
+  unbilled: number
   /**
    * Calls on a plan at a flat rate, as far as the context manager knows, with the tokens of their prompts, as sent and without us; no
    * dollars were paid for them.
@@ -84,6 +85,7 @@ export async function estimated(folders: readonly AgentFolder[], gatewayFile: st
       sessions: 0,
       calls: 0,
       unpriced: 0,
+      unbilled: 0,
       onPlan: { calls: 0, sent: 0, without: 0 },
       since: undefined,
       paid: 0,
@@ -150,7 +152,7 @@ async function readCosts(files: readonly File[], noted: NotedCalls, found: Found
   }
 }
 
-function addCharge(agent: AgentSessions, { calls, cost, at, saved, plan }: Charge, isManaged: boolean): void {
+function addCharge(agent: AgentSessions, { calls, cost, at, saved, plan, isUnbilled }: Charge, isManaged: boolean): void {
   agent.calls += calls
   if (at > 0) agent.since = Math.min(agent.since ?? at, at)
   if (plan !== undefined) {
@@ -160,7 +162,8 @@ function addCharge(agent: AgentSessions, { calls, cost, at, saved, plan }: Charg
     return
   }
   agent.paid += cost ?? 0
-  if (calls > 0 && cost === undefined) agent.unpriced += calls
+  if (isUnbilled === true) agent.unbilled += calls
+  else if (cost === undefined) agent.unpriced += calls
   if (isManaged) agent.managed.saved += saved
 }
 

@@ -88,7 +88,8 @@ export async function usage(args: string[]): Promise<number> {
   const gatewayFile = positionals.length > 0 ? undefined : billsBeside(values.store)
   const given = values.models === undefined ? {} : modelsIn(values.models)
   const left: LeftOut = { count: 0 }
-  const files = positionals.length > 0 ? await filesOf(positionals, left) : await ownFiles(gatewayFile !== undefined && mayBeThere(gatewayFile), left)
+  const hasBills = gatewayFile !== undefined && mayBeThere(gatewayFile)
+  const files = positionals.length > 0 ? await filesOf(positionals, left) : await ownFiles(hasBills, left)
   const sums = new Sums(group)
   const holdout = new HoldoutSums()
   const lifetimes = new LifetimeSums()
@@ -127,7 +128,7 @@ export async function usage(args: string[]): Promise<number> {
   progress.clear()
   const [rows, total] = [sums.rows(), sums.total()]
   const compared = holdout.comparisons()
-  const unbilled = await unbilledIn(values.store, billed, since, isWanted)
+  const unbilled = await unbilledIn({ store: values.store, hasBills }, billed, since, isWanted)
   await paged(async (write, paint) => {
     if (values.json === true) {
       const about = values.since === undefined ? {} : { since: dayOf(since) }
@@ -225,9 +226,12 @@ async function addFile(file: string, { charged, repeated, given }: Around, add: 
   for await (const charge of chargesOf(recording, charged, repeated, given)) add(charge, recording.origin.format)
 }
 
-/** The number of the store's sessions without a bill in any file; undefined without a store, and for the usual one if it can't be read. */
+/**
+ * The number of the store's sessions without a bill in any file; undefined without a store, and for the usual one if it can't be read.
+ * A store that was named may not have been made yet if the gateway's bills beside it are there (`hasBills`): all may have been held out.
+ */
 async function unbilledIn(
-  store: string | undefined,
+  { store, hasBills }: { store: string | undefined; hasBills: boolean },
   billed: ReadonlySet<string>,
   since: number,
   isWanted: (folder: string | undefined) => boolean,
@@ -240,7 +244,7 @@ async function unbilledIn(
         .length
     })
   } catch (error) {
-    if (store !== undefined) throw error
+    if (store !== undefined && !(hasBills && error instanceof UsageError)) throw error
     if (!(error instanceof UsageError)) tell(plain(`what is only in the store is not counted: ${(error as Error).message}`))
     return undefined
   }
