@@ -1,6 +1,7 @@
 /** The MCP server as a process, asked by the SDK's own client. */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -47,6 +48,26 @@ async function filled() {
   })
   return { store, cwd, other, configuration }
 }
+
+test('requests before the end of the input are answered', async () => {
+  const { configuration } = await filled()
+  const { command, args, env } = configuration('--session', 'mine').mcpServers['context']!
+  const requests = [
+    { id: 0, method: 'initialize', params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } } },
+    { method: 'notifications/initialized' },
+    { id: 1, method: 'tools/call', params: { name: 'search', arguments: { query: 'needle' } } },
+    { id: 2, method: 'tools/call', params: { name: 'log', arguments: {} } },
+    { id: 3, method: 'tools/call', params: { name: 'sessions', arguments: {} } },
+    // Its answer may be left out, and must not be waited for.
+    { method: 'notifications/cancelled', params: { requestId: 3 } },
+  ]
+  const input = requests.map((one) => `${JSON.stringify({ jsonrpc: '2.0', ...one })}\n`).join('')
+  const { status, stdout } = spawnSync(command, args, { input, encoding: 'utf8', env: { ...process.env, ...env }, timeout: 60_000 })
+  const answers = stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as { id: number; result: object }]))
+  expect(status).toBe(0)
+  expect(new Set(answers.map(({ id }) => id).filter((id) => id < 3))).toEqual(new Set([0, 1, 2]))
+  expect(JSON.stringify(answers.find(({ id }) => id === 1))).toContain('needle one')
+})
 
 test('a session is named by a beginning of its ID', async () => {
   const { configuration } = await filled()

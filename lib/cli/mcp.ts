@@ -53,15 +53,17 @@ export async function mcp(args: string[]): Promise<number> {
     return found.length === 1 ? (found[0] as string) : given
   })
   const { StdioServerTransport } = await sdk(() => import('@modelcontextprotocol/sdk/server/stdio.js'))
-  const { LimitedStore, serverOf } = await sdk(() => import('../mcp/index.ts'))
+  const { LimitedStore, serverOf, unanswered } = await sdk(() => import('../mcp/index.ts'))
   const store = new LimitedStore(options, { sessions: whole, folders, paths })
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
   const server = serverOf(store, version)
+  const transport = new StdioServerTransport()
+  const answered = unanswered(transport)
   const ended = new Promise<void>((resolve) => {
     server.onclose = resolve
-    process.stdin.on('end', () => void server.close())
+    process.stdin.on('end', () => void answered().then(() => server.close()))
   })
-  await server.connect(new StdioServerTransport())
+  await server.connect(transport)
   await ended
   return 0
 }

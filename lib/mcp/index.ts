@@ -2,3 +2,4 @@
 export { serverOf } from './server.ts'
 export { LimitedStore } from './store.ts'
 export type { ClientPaths } from './reach.ts'
+export { unanswered } from './unanswered.ts'
