@@ -15,9 +15,8 @@ import { folder } from '../core/setup.ts'
 import { cli } from '../replay/support.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
+import { WIRES } from '../../rig/wires.ts'
 import { ask, AnthropicLoop, billedIn, gatewayTo, JSON_TYPE, long, startProcess, upstream } from './support.ts'
-import { AGENTS } from './wire-agents.ts'
-import { WIRES } from './wires.ts'
 
 afterEach(cleanUp)
 
@@ -27,15 +26,14 @@ test.each([
 ])('a holdout of %d and a conversation whose host names no session: %d rolls at least', async (holdout, least) => {
   const server = await startModelServer(() => 'ok')
   const { gateway } = await gatewayTo(server.url, { holdout, upstreams: { gemini: server.url } })
-  const { path, body, list } = WIRES.gemini
-  const { called, returned, said } = AGENTS['Gemini CLI']!
+  const { path, body, called, returned, said } = WIRES.gemini
   const messages: object[] = []
   for (let n = 0; n < 24; n += 1) {
     if (n % 4 === 0) messages.push(said(`prompt ${n}`))
-    const raw = JSON.stringify({ ...body(messages), [list]: messages })
+    const raw = JSON.stringify(body(messages))
     expect((await ask(`${new URL(gateway.url).origin}${path}`, { headers: JSON_TYPE, body: raw })).status).toBe(200)
     if (holdout === 1) expect(server.requests.at(-1)!.raw.toString('utf8')).toBe(raw)
-    messages.push(called(`c${n}`, `n${n}`), returned(`c${n}`, `n${n}`, long(`n${n}`)))
+    messages.push(called(`c${n}`, `cat n${n}`), returned(`c${n}`, long(`n${n}`)))
   }
   expect(gateway.ledger.sessions.flatMap(({ rolls }) => rolls).length).toBeGreaterThanOrEqual(least)
   expect(gateway.ledger.sessions.map(({ isHeldOut }) => isHeldOut)).toEqual([holdout === 1])

@@ -7,10 +7,10 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
+import { WIRES } from '../../rig/wires.ts'
 import { folder } from '../core/setup.ts'
-import { ask, gatewayTo, JSON_TYPE, long, maskOf } from './support.ts'
-import { AGENTS, doubled } from './wire-agents.ts'
-import { WIRES } from './wires.ts'
+import { gatewayTo, long, maskOf } from './support.ts'
+import { AGENTS, doubled, sendIn } from './wire-agents.ts'
 
 afterEach(cleanUp)
 
@@ -39,31 +39,25 @@ async function requests(name: string, change: Change, isEach: boolean): Promise<
   let gateway = await start()
   let messages: object[] = []
   let last = 0
-  const { path, body, list } = WIRES[agent.wire]
-  const send = async (): Promise<void> => {
-    const { status } = await ask(`${new URL(gateway.url).origin}${path}`, {
-      headers: JSON_TYPE,
-      body: JSON.stringify({ ...body(messages), [list]: messages }),
-    })
-    expect(status).toBe(200)
-  }
+  const { said, called, returned, answered } = WIRES[agent.wire]
+  const send = (): Promise<void> => sendIn(gateway, agent.wire, messages)
   for (let prompt = 0; prompt < PROMPTS; prompt += 1) {
     if (prompt > 0) {
-      messages = change(messages, last, prompt, agent.said)
+      messages = change(messages, last, prompt, said)
       if (isEach) {
         await gateway.close()
         gateway = await start()
       }
     }
     last = messages.length
-    messages.push(agent.said(`prompt ${prompt}`))
+    messages.push(said(`prompt ${prompt}`))
     await send()
     for (let n = 0; n < CALLS; n += 1) {
       const file = `f${prompt}_${n}`
-      messages.push(agent.called(`call_${file}`, file), agent.returned(`call_${file}`, file, long(file, 150)))
+      messages.push(called(`call_${file}`, `cat ${file}`), returned(`call_${file}`, long(file, 150)))
       await send()
     }
-    messages.push(agent.answered(`that was ${prompt}`))
+    messages.push(answered(`that was ${prompt}`))
   }
   return server.requests.map(({ raw }) => raw)
 }

@@ -3,9 +3,8 @@ import { afterEach, expect, test } from 'vitest'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { commonPrefix } from '../../rig/meter.ts'
 import { startModelServer } from '../../rig/model-server.ts'
-import { ask, gatewayTo, JSON_TYPE, long } from './support.ts'
-import { AGENTS, ID } from './wire-agents.ts'
-import { WIRES } from './wires.ts'
+import { gatewayTo } from './support.ts'
+import { talk } from './wire-agents.ts'
 
 afterEach(cleanUp)
 
@@ -37,24 +36,7 @@ function time(from: number, to: number, slower: number): number {
 async function work(prompts: number, calls: number, holdout: number): Promise<Work> {
   const server = await startModelServer(() => 'ok')
   const { gateway } = await gatewayTo(server.url, { open: { store: { kind: 'memory' } }, holdout })
-  const { said, called, returned, answered } = AGENTS['OpenCode']!
-  const { path, headers, body } = WIRES['openai-chat']
-  const messages: object[] = []
-  const send = async (): Promise<void> => {
-    const sent = JSON.stringify({ ...body(messages), model: 'my-model' })
-    const { status } = await ask(`${new URL(gateway.url).origin}${path}`, { headers: { ...JSON_TYPE, ...headers(ID) }, body: sent })
-    expect(status).toBe(200)
-  }
-  for (let turn = 0; turn < prompts; turn += 1) {
-    messages.push(said(`prompt ${turn}`))
-    await send()
-    for (let n = 0; n < calls; n += 1) {
-      const name = `n${turn * calls + n}`
-      messages.push(called(`call_${name}`, name), returned(`call_${name}`, name, long(name)))
-      await send()
-    }
-    messages.push(answered(`done ${turn}`))
-  }
+  await talk(gateway, { wire: 'openai-chat' }, { prompts, calls, more: { model: 'my-model' } })
   const found: Work = { rewinding: 0, starting: 0, longest: 0, small: 0, large: 0 }
   let before = ''
   for (const { prompt } of server.requests) {

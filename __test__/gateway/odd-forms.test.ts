@@ -2,9 +2,10 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
-import { ask, broughtBack, gatewayTo, JSON_TYPE, long } from './support.ts'
-import { ID } from './wire-agents.ts'
-import { WIRES } from './wires.ts'
+import { WIRES } from '../../rig/wires.ts'
+import type { WireName } from '../../rig/wires.ts'
+import { broughtBack, gatewayTo, long } from './support.ts'
+import { ID, sendIn } from './wire-agents.ts'
 
 afterEach(cleanUp)
 
@@ -14,28 +15,14 @@ const words = (name: string, count = 12): string => `${name} ${'says a sentence 
 
 /** A format: its usual messages, and steps in rare forms by name, given the number of the turn. */
 interface Form {
-  wire: keyof typeof WIRES
-  said(text: string): object
-  called(id: string, name: string): object
-  returned(id: string, name: string): object
-  answered(text: string): object
+  wire: WireName
   odd: Record<string, (n: number) => object[]>
 }
 
-const chatCall = (id: string, name: string): object => ({
-  id,
-  type: 'function',
-  function: { name: 'bash', arguments: JSON.stringify({ command: `cat ${name}` }) },
-})
-const chatTool = (id: string, name: string): object => ({ role: 'tool', tool_call_id: id, content: long(name) })
 const base64 = (name: string): string => Buffer.from(`${name} `.repeat(400)).toString('base64')
 
 const CHAT: Form = {
   wire: 'openai-chat',
-  said: (text) => ({ role: 'user', content: text }),
-  called: (id, name) => ({ role: 'assistant', content: null, tool_calls: [chatCall(id, name)] }),
-  returned: chatTool,
-  answered: (text) => ({ role: 'assistant', content: text }),
   odd: {
     'a refusal': (n) => [
       { role: 'assistant', content: null, refusal: words(`refused ${n}`) },
@@ -73,14 +60,8 @@ const CHAT: Form = {
   },
 }
 
-const outOf = (id: string, name: string): object => ({ type: 'function_call_output', call_id: id, output: long(name) })
-
 const RESPONSES: Form = {
   wire: 'openai-responses',
-  said: (text) => ({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }),
-  called: (id, name) => ({ type: 'function_call', call_id: id, name: 'bash', arguments: JSON.stringify({ command: `cat ${name}` }) }),
-  returned: outOf,
-  answered: (text) => ({ type: 'message', role: 'assistant', content: [{ type: 'output_text', text }] }),
   odd: {
     'items that the provider has stored': (n) => [
       { type: 'item_reference', id: `rs_${n}` },
@@ -106,10 +87,6 @@ const SIGNED = { thoughtSignature: 'skip_thought_signature_validator' }
 
 const GEMINI: Form = {
   wire: 'gemini',
-  said: (text) => ({ role: 'user', parts: [{ text }] }),
-  called: (id, name) => ({ role: 'model', parts: [{ functionCall: { id, name: 'bash', args: { command: `cat ${name}` } }, ...SIGNED }] }),
-  returned: (id, name) => ({ role: 'user', parts: [{ functionResponse: { id, name: 'bash', response: { output: long(name) } } }] }),
-  answered: (text) => ({ role: 'model', parts: [{ text }] }),
   odd: {
     'a signature on an empty text': (n) => [
       { role: 'model', parts: [{ text: words(`said ${n}`) }, { text: '', thoughtSignature: `s${n}` }] },
@@ -156,28 +133,22 @@ describe.each([
   test.each(Object.keys(form.odd))('%s stays as it is, and outputs leave around it', async (kind) => {
     const server = await startModelServer(() => 'ok')
     const { gateway, warnings } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, openai: `${server.url}/v1`, gemini: server.url } })
-    const { path, headers, body, list } = WIRES[form.wire]
+    const { headers, list, said, called, returned, answered } = WIRES[form.wire]
     const messages: object[] = []
     const own: string[] = []
-    const send = async (): Promise<void> => {
-      const { status, text } = await ask(`${new URL(gateway.url).origin}${path}`, {
-        headers: { ...JSON_TYPE, ...headers(ID) },
-        body: JSON.stringify({ ...body(messages), [list]: messages }),
-      })
-      expect([status, text]).toEqual([200, expect.any(String)])
-    }
+    const send = (): Promise<void> => sendIn(gateway, form.wire, messages, headers(ID))
     for (let n = 0; n < TURNS; n += 1) {
-      messages.push(form.said(`prompt ${n}`))
+      messages.push(said(`prompt ${n}`))
       await send()
       const odd = form.odd[kind]!(n)
       messages.push(...odd)
       own.push(...odd.map((one) => JSON.stringify(one)))
       if (odd.length > 0) await send()
       for (const name of [`a${n}`, `b${n}`]) {
-        messages.push(form.called(`call_${name}`, name), form.returned(`call_${name}`, name))
+        messages.push(called(`call_${name}`, `cat ${name}`), returned(`call_${name}`, long(name)))
         await send()
       }
-      messages.push(form.answered(`done ${n}`))
+      messages.push(answered(`done ${n}`))
     }
     server.check()
     expect(warnings).toEqual([])
@@ -200,46 +171,27 @@ describe.each([
 const PNG = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: base64('png') } }
 
 describe.each([
-  [
-    'Anthropic',
-    'anthropic',
-    (id: string, name: string) => [
-      { role: 'assistant', content: [{ type: 'tool_use', id, name: 'Bash', input: { command: `cat ${name}` } }] },
-      { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: long(name) }] },
-    ],
-    { picture: [PNG, { type: 'text', text: 'see this' }], prompt: [{ type: 'text', text: 'and look at this, too' }] },
-  ],
-  [
-    'Gemini',
-    'gemini',
-    (id: string, name: string) => [GEMINI.called(id, name), GEMINI.returned(id, name)],
-    { picture: [{ inlineData: { mimeType: 'image/png', data: base64('png') } }], prompt: [{ text: 'and look at this, too' }] },
-  ],
-] as const)('%s: behind a result, in its message', (_, wire, call, said) => {
+  ['Anthropic', 'anthropic', { picture: [PNG, { type: 'text', text: 'see this' }], prompt: [{ type: 'text', text: 'and look at this, too' }] }],
+  ['Gemini', 'gemini', { picture: [{ inlineData: { mimeType: 'image/png', data: base64('png') } }], prompt: [{ text: 'and look at this, too' }] }],
+] as const)('%s: behind a result, in its message', (_, wire, more) => {
   test.each(['picture', 'prompt'] as const)('a %s stays there, and roles alternate', async (what) => {
     const server = await startModelServer(() => 'ok')
     const { gateway } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, openai: `${server.url}/v1`, gemini: server.url } })
-    const { path, headers, body, list } = WIRES[wire]
+    const { headers, list, said, called, returned, answered } = WIRES[wire]
     const messages: object[] = []
-    const send = async (): Promise<void> => {
-      const { status } = await ask(`${new URL(gateway.url).origin}${path}`, {
-        headers: { ...JSON_TYPE, ...headers(ID) },
-        body: JSON.stringify({ ...body(messages), [list]: messages }),
-      })
-      expect(status).toBe(200)
-    }
+    const send = (): Promise<void> => sendIn(gateway, wire, messages, headers(ID))
     for (let n = 0; n < 60; n += 1) {
       // Of Gemini, nothing leaves before the next prompt.
       if (n % 10 === 0) {
-        messages.push(wire === 'gemini' ? GEMINI.said('next') : { role: 'user', content: 'next' })
+        messages.push(said('next'))
         await send()
       }
-      const [answer, results] = call(`call_${n}`, `f${n}`) as [object, Record<string, unknown>]
+      const results = returned(`call_${n}`, long(`f${n}`)) as Record<string, unknown>
       const field = wire === 'gemini' ? 'parts' : 'content'
-      const rest = n % 5 === 0 ? said[what] : []
-      messages.push(answer, { ...results, [field]: [...(results[field] as object[]), ...rest] })
+      const rest = n % 5 === 0 ? more[what] : []
+      messages.push(called(`call_${n}`, `cat f${n}`), { ...results, [field]: [...(results[field] as object[]), ...rest] })
       await send()
-      if (n % 10 === 9) messages.push(wire === 'gemini' ? GEMINI.answered('done') : { role: 'assistant', content: 'done' })
+      if (n % 10 === 9) messages.push(answered('done'))
     }
     expect(server.requests.at(-1)!.raw.length).toBeLessThan(JSON.stringify(messages).length / 2)
     for (const { body: sent } of server.requests) {

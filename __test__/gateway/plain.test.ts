@@ -21,6 +21,8 @@ import { startModelServer } from '../../rig/model-server.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
 import { random } from '../../rig/random.ts'
 import { lastOf } from '../../rig/request.ts'
+import { WIRES } from '../../rig/wires.ts'
+import type { Wire } from '../../rig/wires.ts'
 import { ask, billedIn, gatewayTo, long } from './support.ts'
 
 afterEach(cleanUp)
@@ -33,9 +35,7 @@ interface Agent {
   path: string
   headers: Record<string, string>
   body(messages: object[]): object
-  said(text: string): object
-  called(id: string, name: string): object
-  returned(id: string, output: string): object
+  wire: Wire
 }
 
 const NAMES = ['Bash', 'mcp__context__activate']
@@ -54,9 +54,7 @@ const CLAUDE: Agent = {
     tools: NAMES.map((name) => ({ name, description: name, input_schema: { type: 'object' } })),
     messages,
   }),
-  said: (text) => ({ role: 'user', content: [{ type: 'text', text }] }),
-  called: (id, name) => ({ role: 'assistant', content: [{ type: 'tool_use', id, name: 'Bash', input: { command: `cat ${name}` } }] }),
-  returned: (id, output) => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: output }] }),
+  wire: WIRES.anthropic,
 }
 
 const CODEX: Agent = {
@@ -72,9 +70,7 @@ const CODEX: Agent = {
     tools: NAMES.map((name) => ({ type: 'function', name, description: name, parameters: { type: 'object' } })),
     input,
   }),
-  said: (text) => ({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }),
-  called: (id, name) => ({ type: 'function_call', call_id: id, name: 'shell', arguments: JSON.stringify({ command: `cat ${name}` }) }),
-  returned: (id, output) => ({ type: 'function_call_output', call_id: id, output }),
+  wire: WIRES['openai-responses'],
 }
 
 const CALLS = 6
@@ -100,6 +96,7 @@ async function run(
   at: (prompt: number) => Promise<string>,
 ): Promise<{ cost: number; longest: number; compactions: number }> {
   const { limit, keep, stays, counts } = compactionOf(agent.name, agent.window)
+  const { said, called, returned, answered } = agent.wire
   const prices = pricesOf(readName(agent.model))!
   const bill = { cost: 0, longest: 0, compactions: 0 }
   let messages: object[] = []
@@ -114,12 +111,12 @@ async function run(
   const sizeOf = (list: object[]): number => Math.ceil(JSON.stringify(list).length / 4)
   for (let prompt = 0; prompt < prompts; prompt += 1) {
     const url = await at(prompt)
-    messages.push(agent.said(`prompt ${prompt}`))
+    messages.push(said(`prompt ${prompt}`))
     for (let n = 0; n < CALLS; n += 1) {
       const fresh = n === 0 ? 0 : sizeOf(messages.slice(-1))
       if (used + (counts === 'request' ? fresh : 0) > limit) {
         bill.compactions += 1
-        await send(url, [...messages, agent.said(ASKED)])
+        await send(url, [...messages, said(ASKED)])
         const end = n === 0 ? messages.length - 1 : messages.length
         let kept = messages.slice(end)
         if (stays === 'newest') {
@@ -127,18 +124,13 @@ async function run(
           while (from > 2 && sizeOf(messages.slice(from - 2, end)) < keep) from -= 2
           kept = messages.slice(Math.max(1, from))
         }
-        messages = [agent.said(summaryBy(agent, bill.compactions)), ...kept]
+        messages = [said(summaryBy(agent, bill.compactions)), ...kept]
       }
       await send(url, messages)
       const id = `call_${prompt}_${n}`
-      if (n < CALLS - 1) messages.push(agent.called(id, id), agent.returned(id, long(id, 560)))
+      if (n < CALLS - 1) messages.push(called(id, `cat ${id}`), returned(id, long(id, 560)))
     }
-    messages.push({
-      role: 'assistant',
-      ...(agent.name === 'codex'
-        ? { type: 'message', content: [{ type: 'output_text', text: `answer ${prompt}` }] }
-        : { content: [{ type: 'text', text: `answer ${prompt}` }] }),
-    })
+    messages.push(answered(`answer ${prompt}`))
   }
   return bill
 }

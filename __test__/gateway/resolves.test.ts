@@ -5,10 +5,11 @@
 import { afterEach, expect, test } from 'vitest'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
+import { WIRES } from '../../rig/wires.ts'
+import { sendIn } from './wire-agents.ts'
 import { beginning, checkNamed, longCall, written } from '../hosts/conversation.ts'
 import type { Step } from '../hosts/conversation.ts'
-import { WIRES } from './wires.ts'
-import { ask, textsOfTool, gatewayTo, JSON_TYPE, lasting, upstream } from './support.ts'
+import { textsOfTool, gatewayTo, JSON_TYPE, lasting, upstream } from './support.ts'
 import { some } from '../rows.ts'
 
 afterEach(cleanUp)
@@ -42,11 +43,9 @@ class Host {
 
   /** Sends a conversation, and checks what each ID in the request brings back. */
   async send(session: string, steps: readonly Step[]): Promise<void> {
-    const { path, headers, body } = WIRES[this.#format]
     this.#now += 1_000
     const messages = steps.flatMap((step) => written[this.#format](step, 1))
-    const { status } = await ask(`${this.#gateway.url}${path}`, { headers: { ...JSON_TYPE, ...headers(session) }, body: JSON.stringify(body(messages)) })
-    expect(status).toBe(200)
+    await sendIn(this.#gateway, this.#format, messages, WIRES[this.#format].headers(session))
     const sent = (await this.#upstream).seen.at(-1)!.body.toString()
     this.marks += sent.split('[collapsed #').length - 1
     const meta = this.#format === 'gemini' ? {} : { sessionId: session }

@@ -9,11 +9,12 @@ import { inStore } from '../../lib/native/index.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
+import { WIRES } from '../../rig/wires.ts'
+import type { Wire } from '../../rig/wires.ts'
 import { folder } from '../core/setup.ts'
-import { ask, gatewayTo, JSON_TYPE, long } from './support.ts'
-import { AGENTS, doubled } from './wire-agents.ts'
+import { gatewayTo, long } from './support.ts'
+import { AGENTS, doubled, sendIn } from './wire-agents.ts'
 import type { WireAgent } from './wire-agents.ts'
-import { WIRES } from './wires.ts'
 
 afterEach(cleanUp)
 
@@ -40,24 +41,24 @@ class Chats {
   }
 
   /** Sends a conversation, without the header that names a session. */
-  async send(messages: readonly object[]): Promise<void> {
-    const { path, body, list } = WIRES[this.agent.wire]
-    const { status } = await ask(`${new URL(this.gateway!.url).origin}${path}`, {
-      headers: JSON_TYPE,
-      body: JSON.stringify({ ...body(messages), [list]: messages }),
-    })
-    expect(status).toBe(200)
+  send(messages: readonly object[]): Promise<void> {
+    return sendIn(this.gateway!, this.agent.wire, messages)
+  }
+
+  get wire(): Wire {
+    return WIRES[this.agent.wire]
   }
 
   /** A prompt with some calls, and the model's last word. `output` gives the output of a call by its file. */
   async turn(messages: object[], prompt: string, names: readonly string[], output: (name: string) => string = (name) => long(name, 30)): Promise<void> {
-    messages.push(this.agent.said(prompt))
+    const { said, called, returned, answered } = this.wire
+    messages.push(said(prompt))
     await this.send(messages)
     for (const name of names) {
-      messages.push(this.agent.called(`call_${name}`, name), this.agent.returned(`call_${name}`, name, output(name)))
+      messages.push(called(`call_${name}`, `cat ${name}`), returned(`call_${name}`, output(name)))
       await this.send(messages)
     }
-    messages.push(this.agent.answered(`that was ${prompt}`))
+    messages.push(answered(`that was ${prompt}`))
   }
 
   /** The sessions of the store: the first words of each, and how often its user has spoken. The latest used is the first. */
@@ -120,7 +121,7 @@ describe.each(Object.keys(AGENTS))('a chat in the format of %s', (name) => {
     let messages: object[] = []
     await chats.turn(messages, 'read the files', ['a0', 'a1', 'a2', 'a3'])
     await chats.start()
-    messages = [chats.agent.said('<system-reminder>\nanother day\n</system-reminder>'), ...messages.slice(1).map(doubled)]
+    messages = [chats.wire.said('<system-reminder>\nanother day\n</system-reminder>'), ...messages.slice(1).map(doubled)]
     await chats.turn(messages, 'tell me of birds', ['b0'])
     expect((await chats.ended()).map(([prompt]) => prompt)).toEqual(['read the files'])
   })
@@ -145,9 +146,9 @@ describe.each(Object.keys(AGENTS))('a chat in the format of %s', (name) => {
     await chats.turn(one, 'read the files', ['a0'])
     one.pop()
     await chats.start()
-    const { said, called, returned } = chats.agent
+    const { said, called, returned } = chats.wire
     // It has run where no gateway saw it.
-    const other = [said('say what is here'), called('call_a0', 'a0'), returned('call_a0', 'a0', long('a0', 30)), chats.agent.answered('much')]
+    const other = [said('say what is here'), called('call_a0', 'cat a0'), returned('call_a0', long('a0', 30)), chats.wire.answered('much')]
     await chats.turn(other, 'tell me of birds', ['b0'])
     expect((await chats.ended()).map(([prompt]) => prompt).toSorted()).toEqual(['read the files', 'say what is here'])
   })
@@ -156,11 +157,11 @@ describe.each(Object.keys(AGENTS))('a chat in the format of %s', (name) => {
 test('two chats at a time with the same prompt and calls, and other outputs, stay two, and each has its own outputs', async () => {
   const chats = await chatsOf('OpenCode')
   const all: { messages: object[]; mark: string }[] = ['x', 'y'].map((mark) => ({ messages: [], mark }))
-  const { said, called, returned } = chats.agent
+  const { said, called, returned } = chats.wire
   for (const { messages } of all) messages.push(said('read the files'))
   for (const name of ['a0', 'a1', 'a2', 'a3', 'a4', 'a5']) {
     for (const { messages, mark } of all) {
-      messages.push(called(`call_${name}`, name), returned(`call_${name}`, name, long(`${mark} ${name}`, 30)))
+      messages.push(called(`call_${name}`, `cat ${name}`), returned(`call_${name}`, long(`${mark} ${name}`, 30)))
       await chats.send(messages)
       const { raw } = chats.server.requests.at(-1)!
       expect(raw.includes(`${mark} ${name} line 3 `)).toBe(true)

@@ -3,23 +3,20 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { expect } from 'vitest'
 import type { Usage } from '../../rig/exchange.ts'
+import { WIRES } from '../../rig/wires.ts'
+import type { WireName } from '../../rig/wires.ts'
 import { writeDatabase } from '../cli/opencode-database.ts'
 import { ask, JSON_TYPE, long } from './support.ts'
-import { WIRES } from './wires.ts'
 
 /** The ID that each gives its session. */
 export const ID = '9f3a1b2c-1111-4222-8333-444455556666'
 
 /** An agent behind the gateway: its format on the wire, and the file in which it keeps the same session. */
 export interface WireAgent {
-  wire: keyof typeof WIRES
+  wire: WireName
   model: string
   /** True if what was not cached is written to the cache, and billed so. */
   writes: boolean
-  said(text: string): object
-  called(id: string, name: string): object
-  returned(id: string, name: string, output: string): object
-  answered(text: string): object
   /** Headers besides those of its format. */
   headers?: Record<string, string>
   path: string
@@ -46,10 +43,6 @@ export const AGENTS: Record<string, WireAgent> = {
     wire: 'anthropic',
     model: 'claude-sonnet-4-5',
     writes: true,
-    said: (text) => ({ role: 'user', content: [{ type: 'text', text }] }),
-    called: (id, name) => ({ role: 'assistant', content: [{ type: 'tool_use', id, name: 'bash', input: { command: `cat ${name}` } }] }),
-    returned: (id, _, output) => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: output }] }),
-    answered: (text) => ({ role: 'assistant', content: [{ type: 'text', text }] }),
     path: `.claude/projects/-w/${ID}.jsonl`,
     write(path, usages, timestamp) {
       const lines = usages.map((usage, n) => ({
@@ -74,10 +67,6 @@ export const AGENTS: Record<string, WireAgent> = {
     wire: 'openai-responses',
     model: 'gpt-6-sol',
     writes: false,
-    said: (text) => ({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }),
-    called: (id, name) => ({ type: 'function_call', call_id: id, name: 'bash', arguments: JSON.stringify({ command: `cat ${name}` }) }),
-    returned: (id, _, output) => ({ type: 'function_call_output', call_id: id, output }),
-    answered: (text) => ({ type: 'message', role: 'assistant', content: [{ type: 'output_text', text }] }),
     path: `.codex/sessions/2026/03/02/rollout-2026-03-02-${ID}.jsonl`,
     write: (path, usages, timestamp) =>
       writeLines(path, [
@@ -103,13 +92,6 @@ export const AGENTS: Record<string, WireAgent> = {
     wire: 'gemini',
     model: 'gemini-3-pro',
     writes: false,
-    said: (text) => ({ role: 'user', parts: [{ text }] }),
-    called: (id, name) => ({
-      role: 'model',
-      parts: [{ functionCall: { id, name: 'bash', args: { command: `cat ${name}` } }, thoughtSignature: 'skip_thought_signature_validator' }],
-    }),
-    returned: (id, _, output) => ({ role: 'user', parts: [{ functionResponse: { id, name: 'bash', response: { output } } }] }),
-    answered: (text) => ({ role: 'model', parts: [{ text }] }),
     path: '.gemini/tmp/shop/chats/session-2026-03-03T10-00-9f3a1b2c.jsonl',
     write: (path, usages, timestamp) =>
       writeLines(path, [
@@ -129,14 +111,6 @@ export const AGENTS: Record<string, WireAgent> = {
     model: 'gpt-6-sol',
     writes: false,
     headers: { 'user-agent': 'opencode/1.18.33' },
-    said: (text) => ({ role: 'user', content: text }),
-    called: (id, name) => ({
-      role: 'assistant',
-      content: null,
-      tool_calls: [{ id, type: 'function', function: { name: 'bash', arguments: JSON.stringify({ command: `cat ${name}` }) } }],
-    }),
-    returned: (id, _, output) => ({ role: 'tool', tool_call_id: id, content: output }),
-    answered: (text) => ({ role: 'assistant', content: text }),
     path: '.local/share/opencode/opencode.db',
     write(path, usages, timestamp) {
       const at = Date.parse(timestamp)
@@ -167,29 +141,39 @@ export const AGENTS: Record<string, WireAgent> = {
   },
 }
 
+/** Sends a conversation through a gateway in a format; `more` are fields of the body. */
+export async function sendIn(
+  gateway: { url: string },
+  wire: WireName,
+  messages: readonly object[],
+  headers: Record<string, string> = {},
+  more: object = {},
+): Promise<void> {
+  const { path, body } = WIRES[wire]
+  const { status, text } = await ask(`${new URL(gateway.url).origin}${path}`, {
+    headers: { ...JSON_TYPE, ...headers },
+    body: JSON.stringify({ ...body(messages), ...more }),
+  })
+  expect([status, text]).toEqual([200, expect.any(String)])
+}
+
 /** Holds a conversation through a gateway: some prompts with some calls each, from number `from` on. Returns the messages. */
 export async function talk(
   gateway: { url: string },
-  agent: WireAgent,
-  { prompts = 12, calls = 4, messages = [] as object[], from = 0 } = {},
+  { wire, headers = {} }: Pick<WireAgent, 'wire' | 'headers'>,
+  { prompts = 12, calls = 4, messages = [] as object[], from = 0, more = {} } = {},
 ): Promise<object[]> {
-  const { path, headers, body, list } = WIRES[agent.wire]
-  const send = async (): Promise<void> => {
-    const { status, text } = await ask(`${new URL(gateway.url).origin}${path}`, {
-      headers: { ...JSON_TYPE, ...headers(ID), ...agent.headers },
-      body: JSON.stringify({ ...body(messages), [list]: messages }),
-    })
-    expect([status, text]).toEqual([200, expect.any(String)])
-  }
+  const { said, called, returned, answered, headers: naming } = WIRES[wire]
+  const send = (): Promise<void> => sendIn(gateway, wire, messages, { ...naming(ID), ...headers }, more)
   for (let turn = from; turn < from + prompts; turn += 1) {
-    messages.push(agent.said(`prompt ${turn}`))
+    messages.push(said(`prompt ${turn}`))
     await send()
     for (let n = 0; n < calls; n += 1) {
       const name = `n${turn * calls + n}`
-      messages.push(agent.called(`call_${name}`, name), agent.returned(`call_${name}`, name, long(name)))
+      messages.push(called(`call_${name}`, `cat ${name}`), returned(`call_${name}`, long(name)))
       await send()
     }
-    messages.push(agent.answered(`done ${turn}`))
+    messages.push(answered(`done ${turn}`))
   }
   return messages
 }

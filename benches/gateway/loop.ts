@@ -25,23 +25,23 @@ export class Loop {
   constructor(session: string, format: Format = FORMATS[0]) {
     this.session = session
     this.format = format
-    this.messages = [format.said(`go, ${session}`)]
+    this.messages = [format.wire.said(`go, ${session}`)]
   }
 
   add(): void {
     this.#calls += 1
     const id = `toolu_${this.session}_${this.#calls}`
-    this.messages.push(...this.format.called(id, text(3000, this.#calls)))
+    this.messages.push(this.format.wire.called(id, id), this.format.wire.returned(id, text(3000, this.#calls)))
   }
 }
 
 function bodyOf({ messages, format }: Loop): string {
-  return JSON.stringify(format.body(messages))
+  return JSON.stringify(format.wire.body(messages))
 }
 
 /** Sends a request. */
 function begin({ origin, kind }: Server, { format, session }: Loop, body: string, headers: Record<string, string> = {}): ClientRequest {
-  const own = { 'content-type': 'application/json', ...format.headers(session) }
+  const own = { 'content-type': 'application/json', ...format.wire.headers(session) }
   return send(`${origin}${format.paths[kind]}`, { method: 'POST', headers: { ...own, ...headers } }).end(body)
 }
 
