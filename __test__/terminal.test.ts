@@ -8,6 +8,7 @@ import { ContextManager } from '../lib/index.ts'
 import { fixture, program } from './replay/support.ts'
 import { cleanUp, temporaryFolder } from '../rig/pi.ts'
 import { inTerminal } from '../rig/process.ts'
+import { progressLine } from '../lib/ui/terminal.ts'
 
 afterEach(cleanUp)
 
@@ -132,4 +133,21 @@ describe.runIf(process.platform === 'linux')('in a terminal', () => {
         'pi-context-manager: FILE has no text: only the hash of its bytes was recorded, because it is not text, is too large, or was only named by a shell command ',
     })
   })
+})
+
+test.each([
+  [80, 60_000],
+  [40, 60_000],
+  [40, 0],
+  [30, 60_000],
+  [20, 60_000],
+])('a progress line fits into %i columns after %i ms', (columns, elapsedMs) => {
+  for (const part of [0, 0.5, 0.999, 1]) {
+    for (const text of ['', 'a.jsonl', '/home/somewhere/0123456789/0123456789/0123456789/a.jsonl']) {
+      const line = progressLine(part, text, elapsedMs, columns)
+      expect(line.length).toBeLessThanOrEqual(columns - 2)
+      expect(line).toContain(`${Math.floor(100 * part)} %`)
+      if (columns >= 40) expect(line).toMatch(/^\[[#-]{4,24}\] /)
+    }
+  }
 })

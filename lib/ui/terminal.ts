@@ -109,21 +109,33 @@ export class Progress {
     const now = Date.now()
     if (!this.#live || now - this.#drawn < 80) return
     this.#drawn = now
-    const width = 24
-    const full = Math.min(width, Math.floor(width * part))
-    const words = `${Math.floor(100 * part)} %${timeLeft(now - this.#started, part)}`
-    // Two columns stay free for the ^C that a terminal shows.
-    const room = Math.max(10, (process.stderr.columns ?? 80) - width - words.length - 7)
-    const line = plain(text)
-    const cut = line.length > room ? `…${line.slice(1 - room)}` : line
     isBarShown = true
-    process.stderr.write(`\r\x1b[K[${'#'.repeat(full)}${'-'.repeat(width - full)}] ${words} ${cut}`)
+    process.stderr.write(`\r\x1b[K${progressLine(part, text, now - this.#started, process.stderr.columns ?? 80)}`)
   }
 
   /** Removes the bar, so that other lines can follow. */
   clear(): void {
     if (this.#live && this.#drawn > 0) clearBar()
   }
+}
+
+/** The columns of a bar, at most and at least, and the fewest of a text beside it. */
+const BAR = 24
+const SHORTEST_BAR = 4
+const LEAST_ROOM = 10
+
+/** The bar, the finished part, the remaining time and the end of a text, as far as they fit into a number of columns. */
+export function progressLine(part: number, text: string, elapsedMs: number, columns: number): string {
+  const words = `${Math.floor(100 * part)} %${timeLeft(elapsedMs, part)}`
+  // Two columns stay free for the ^C that a terminal shows.
+  const free = columns - words.length - 2
+  const width = Math.min(BAR, free - LEAST_ROOM - 4)
+  const full = Math.min(width, Math.floor(width * part))
+  const bar = width < SHORTEST_BAR ? '' : `[${'#'.repeat(full)}${'-'.repeat(width - full)}] `
+  const room = free - bar.length - 1
+  const line = plain(text)
+  const cut = line.length > room ? `…${line.slice(1 - room)}` : line
+  return `${bar}${words}${room < LEAST_ROOM ? '' : ` ${cut}`}`
 }
 
 /** The remaining time, as `, 1:20 left`; empty if it can't be estimated. */
