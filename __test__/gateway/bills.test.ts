@@ -39,12 +39,18 @@ test.each([
   expect(gateway.ledger.sessions.map(({ isHeldOut }) => isHeldOut)).toEqual([holdout === 1])
 })
 
-test('held-out sessions are compared with the others, on their bills, with an interval', async () => {
+/** A gateway that notes its bills beside a store, and the environment of the commands that read them. */
+async function billing(holdout?: number) {
   const server = await startModelServer(() => 'ok')
   const path = folder()
-  const store = join(path, 'context.db')
-  const billsPath = billsFile({ kind: 'sqlite', path: store })
-  const { gateway } = await gatewayTo(server.url, { store: { kind: 'sqlite', path: store }, billsPath, holdout: 0.5, cwd: path })
+  const store = { kind: 'sqlite', path: join(path, 'context.db') } as const
+  const billsPath = billsFile(store)
+  const { gateway } = await gatewayTo(server.url, { store, billsPath, ...(holdout !== undefined && { holdout, cwd: path }) })
+  return { gateway, path, store: store.path, billsPath, env: { PI_CODING_AGENT_DIR: join(path, 'no-pi'), XDG_DATA_HOME: path } }
+}
+
+test('held-out sessions are compared with the others, on their bills, with an interval', async () => {
+  const { gateway, store, billsPath, env } = await billing(0.5)
   const holdout = new Holdout(0.5)
   const names = Array.from({ length: 40 }, (_, n) => `s${n}`)
   const isHeld = (name: string): boolean => holdout.has(`claude-code:${name}`)
@@ -59,7 +65,6 @@ test('held-out sessions are compared with the others, on their bills, with an in
   // A line that a killed gateway has left half written.
   appendFileSync(billsPath, '{"at":1,"sess')
 
-  const env = { PI_CODING_AGENT_DIR: join(path, 'no-pi'), XDG_DATA_HOME: path }
   const { code, stdout, stderr } = await cli(['usage', '--store', store, '--by', 'session', '--json'], env)
   expect([code, stderr]).toEqual([0, "1 line of the gateway's notes can't be read; what its call cost is missing\n"])
   const { rows, total, holdout: comparisons, sessionsWithoutBill } = JSON.parse(stdout)
@@ -83,35 +88,21 @@ test('held-out sessions are compared with the others, on their bills, with an in
 })
 
 test('the bills beside a store count where all sessions were held out, so that no store was made', async () => {
-  const server = await startModelServer(() => 'ok')
-  const path = folder()
-  const store = join(path, 'context.db')
-  const { gateway } = await gatewayTo(server.url, {
-    store: { kind: 'sqlite', path: store },
-    billsPath: billsFile({ kind: 'sqlite', path: store }),
-    holdout: 1,
-    cwd: path,
-  })
+  const { gateway, store, env } = await billing(1)
   await new AnthropicLoop(gateway).prompt('start')
   await gateway.close()
-  const env = { PI_CODING_AGENT_DIR: join(path, 'no-pi'), XDG_DATA_HOME: path }
   const { code, stdout } = await cli(['usage', '--store', store, '--json'], env)
   expect([code, (JSON.parse(stdout) as { total: { calls: number } }).total.calls]).toEqual([0, 1])
 })
 
 test('an agent that names no folder is not counted to the folder of the gateway', async () => {
-  const server = await startModelServer(() => 'ok')
-  const path = folder()
-  const store = join(path, 'context.db')
-  const billsPath = billsFile({ kind: 'sqlite', path: store })
-  const { gateway } = await gatewayTo(server.url, { store: { kind: 'sqlite', path: store }, billsPath })
+  const { gateway, path, store, billsPath, env } = await billing()
   const told = new AnthropicLoop(gateway, 'told')
   told.messages.push({ role: 'user', content: `Working directory: ${path}` })
   for (const loop of [told, new AnthropicLoop(gateway, 'untold')])
     for (let n = 0; n < 3; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
   await gateway.close()
   expect(new Set(billedIn(billsPath).map(({ folder }) => folder))).toEqual(new Set([path, '']))
-  const env = { PI_CODING_AGENT_DIR: join(path, 'no-pi'), XDG_DATA_HOME: path }
   const callsIn = async (...of: string[]): Promise<number> => {
     const { total } = JSON.parse((await cli(['usage', '--store', store, '--json', ...of], env)).stdout) as { total: { calls: number } }
     return total.calls

@@ -63,6 +63,37 @@ describe('killed', () => {
   )
 })
 
+/** A server that keeps the bodies of its requests. */
+async function recording(): Promise<{ url: string; bodies: any[] }> {
+  const bodies: any[] = []
+  const { url } = await upstream(({ body }, response) => {
+    bodies.push(JSON.parse(body.toString()))
+    response.end('{}')
+  })
+  return { url, bodies }
+}
+
+/** Such a server, and loops on a model that binds its reasoning, each through its own gateway on one store. */
+async function bound({ thinks = true, ...options }: Parameters<typeof gatewayTo>[1] & { thinks?: boolean } = {}): Promise<{
+  bodies: any[]
+  loop: (more?: object) => Promise<AnthropicLoop>
+}> {
+  const { url, bodies } = await recording()
+  const place = lasting()
+  const loop = async (more: object = {}): Promise<AnthropicLoop> => {
+    const { gateway } = await gatewayTo(url, { ...place, ...options, ...more })
+    return Object.assign(new AnthropicLoop(gateway), { model: 'claude-opus-5-5', more: { thinking: { type: 'adaptive' } }, thinks })
+  }
+  return { bodies, loop }
+}
+
+async function talk(loop: AnthropicLoop): Promise<void> {
+  for (let turn = 0; turn < 5; turn += 1) {
+    await loop.prompt(`prompt ${turn}`)
+    for (let n = 0; n < 12; n += 1) await loop.call('Bash', { command: `cat ${turn} ${n}` }, long(`t${turn}n${n}`))
+  }
+}
+
 describe('a projection that does not come in time', () => {
   const run = async (options: { newProcess: boolean }): Promise<{ before: any; bodies: any[]; warnings: string[] }> => {
     const server = await startModelServer(() => 'ok')
@@ -94,11 +125,7 @@ describe('a projection that does not come in time', () => {
 
 describe('a roll that comes too late for its request', () => {
   const run = async (how: Partial<AnthropicLoop>): Promise<{ sent: string[][]; turn: number }> => {
-    const bodies: any[] = []
-    const { url } = await upstream(({ body }, response) => {
-      bodies.push(JSON.parse(body.toString()))
-      response.end('{}')
-    })
+    const { url, bodies } = await recording()
     const { gateway } = await gatewayTo(url, { limitMs: 1_000 })
     const loop = new AnthropicLoop(gateway)
     Object.assign(loop, how)
@@ -152,28 +179,13 @@ describe('an edited conversation on a model that binds its reasoning', () => {
   const drops = { prefix_mismatch_behavior: 'drop_block' }
 
   test('asks for drops in every later request: where nothing is edited any more, late, and in a new process', async () => {
-    const bodies: any[] = []
-    const { url } = await upstream(({ body }, response) => {
-      bodies.push(JSON.parse(body.toString()))
-      response.end('{}')
-    })
-    const place = lasting()
-    const start = async (limitMs?: number): Promise<AnthropicLoop> => {
-      const { gateway } = await gatewayTo(url, { ...place, ...(limitMs === undefined ? {} : { limitMs }) })
-      const loop = new AnthropicLoop(gateway)
-      loop.model = 'claude-opus-5-5'
-      loop.more = { thinking: { type: 'adaptive' } }
-      return loop
-    }
+    const { bodies, loop: start } = await bound({ thinks: false })
     const loop = await start()
-    for (let turn = 0; turn < 5; turn += 1) {
-      await loop.prompt(`prompt ${turn}`)
-      for (let n = 0; n < 12; n += 1) await loop.call('Bash', { command: `cat ${turn} ${n}` }, long(`t${turn}n${n}`))
-    }
+    await talk(loop)
     expect(collapsed(JSON.stringify(bodies.at(-1)))).toBeGreaterThan(0)
     const firstEdited = bodies.findIndex((body) => collapsed(JSON.stringify(body)) > 0)
     expect(bodies.slice(firstEdited).map(({ thinking }) => thinking.block_binding)).toEqual(bodies.slice(firstEdited).map(() => drops))
-    const late = await start(0)
+    const late = await start({ limitMs: 0 })
     late.messages.push(...loop.messages)
     await late.send()
     expect(bodies.at(-1).thinking.block_binding).toEqual(drops)
@@ -184,33 +196,8 @@ describe('an edited conversation on a model that binds its reasoning', () => {
 })
 
 describe('a conversation that follows an edited one', () => {
-  /** A server that records bodies, and loops on a model that binds its reasoning. */
-  const start = async (options: object = {}): Promise<{ bodies: any[]; loop: (more?: object) => Promise<AnthropicLoop> }> => {
-    const bodies: any[] = []
-    const { url } = await upstream(({ body }, response) => {
-      bodies.push(JSON.parse(body.toString()))
-      response.end('{}')
-    })
-    const place = lasting()
-    const loop = async (more: object = {}): Promise<AnthropicLoop> => {
-      const { gateway } = await gatewayTo(url, { ...place, ...options, ...more })
-      const one = new AnthropicLoop(gateway)
-      one.model = 'claude-opus-5-5'
-      one.more = { thinking: { type: 'adaptive' } }
-      one.thinks = true
-      return one
-    }
-    return { bodies, loop }
-  }
-  const talk = async (loop: AnthropicLoop): Promise<void> => {
-    for (let turn = 0; turn < 5; turn += 1) {
-      await loop.prompt(`prompt ${turn}`)
-      for (let n = 0; n < 12; n += 1) await loop.call('Bash', { command: `cat ${turn} ${n}` }, long(`t${turn}n${n}`))
-    }
-  }
-
   test('a rewind to less than half of it asks for drops, and brings nothing back', async () => {
-    const { bodies, loop } = await start()
+    const { bodies, loop } = await bound()
     const one = await loop()
     await talk(one)
     const rolled = plain(bodies.at(-1))
@@ -227,7 +214,7 @@ describe('a conversation that follows an edited one', () => {
 
   test.each([false, true])('a prompt that is replaced after its roll brings nothing back; in a new process: %s', async (restarts) => {
     const place = lasting()
-    const { bodies, loop } = await start({ ...place, open: { store: place.store } })
+    const { bodies, loop } = await bound({ ...place, open: { store: place.store } })
     let one = await loop()
     const last = (): string => JSON.stringify(bodies.at(-1) ?? '')
     for (let turn = 0; turn < 16 && collapsed(last()) === 0; turn += 1) {
@@ -252,7 +239,7 @@ describe('a conversation that follows an edited one', () => {
   })
 
   test('a holdout leaves it edited', async () => {
-    const { bodies, loop } = await start()
+    const { bodies, loop } = await bound()
     const one = await loop()
     await talk(one)
     const held = await loop({ holdout: 1 })
@@ -267,7 +254,7 @@ describe('a conversation that follows an edited one', () => {
 
   test('with redact, no form is on disk', async () => {
     const path = join(folder(), FORMS_FOLDER)
-    const { loop } = await start({ formsPath: path, open: { store: { kind: 'memory' }, stay: { weight: 0.3 }, redact: true } })
+    const { loop } = await bound({ formsPath: path, open: { store: { kind: 'memory' }, stay: { weight: 0.3 }, redact: true } })
     await talk(await loop())
     expect(existsSync(path)).toBe(false)
   })
