@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
-use crate::ask::{ask, client};
-use crate::node::{Behind, Port, Question};
+use crate::ask::{ask, client, passed_on};
+use crate::node::{Behind, Port};
 use crate::rig::{Kind, Node, say, start_script};
 use crate::world::{Database, failure};
 
@@ -36,7 +36,7 @@ impl Database for Real {
     async fn port(&self) -> Port {
         let (url, client) = (self.node.url(), self.client.clone());
         let behind: Behind =
-            Arc::new(move |question| Box::pin(answer(client.clone(), url.clone(), question)));
+            Arc::new(move |question| Box::pin(passed_on(client.clone(), url.clone(), question)));
         Port::before(behind).await
     }
 
@@ -86,22 +86,6 @@ impl Database for Real {
     fn lag_ms(&self) -> u64 {
         3_000
     }
-}
-
-/// Asks the node a machine's question.
-async fn answer(client: reqwest::Client, url: String, question: Question) -> Option<(u16, String, String)> {
-    let mut lines = question.head.lines();
-    let mut first = lines.next()?.split(' ');
-    let (method, target) = (first.next()?, first.next()?);
-    let mut request = client.request(method.parse().ok()?, format!("{url}{target}")).body(question.body);
-    for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
-        if ["accept", "content-type", "cache-control"].contains(&&*name.to_lowercase()) {
-            request = request.header(name, value);
-        }
-    }
-    let answer = request.send().await.ok()?;
-    let kind = answer.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    Some((answer.status().as_u16(), kind.to_owned(), answer.text().await.ok()?))
 }
 
 fn copy_tree(from: &Path, to: &Path) {
