@@ -2,7 +2,7 @@
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { RollReceipt } from '../index.js'
 import type { SavingLedger } from '../lib/projection/index.ts'
-import { dollars, heldStatus, heldText, lifetimeText, paidText, savingText, shareText } from '../lib/ui/index.ts'
+import { dollars, heldStatus, heldText, lifetimeText, paidText, percent, savingText, shareText } from '../lib/ui/index.ts'
 import type { Held, Savings } from '../lib/ui/index.ts'
 import type { Host } from './host.ts'
 import { longWait } from './place.ts'
@@ -175,8 +175,4 @@ function savings({ saved, dollars: amount, plan }: SavingLedger, isPlan: boolean
 
 function capital(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
-}
-
-function percent(share: number): string {
-  return `${Math.round(100 * share)} %`
 }

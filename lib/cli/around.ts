@@ -1,6 +1,6 @@
 /** The program without a command: it looks around, and says where to begin. It writes nothing. */
 import { COMMANDS, enabledParts } from '../enable/index.ts'
-import { accountText, columns, dayOf, dollars, out, Progress, tell, tokens, widthOf, wrapped } from '../ui/index.ts'
+import { accountText, columns, dayOf, dollars, out, percent, Progress, tell, tokens, widthOf, wrapped } from '../ui/index.ts'
 import { agentFolders, folderNames, programPath, usedFolders } from '../usage/index.ts'
 import { estimated, estimateOf } from './estimate.ts'
 import type { AgentSessions, Found } from './estimate.ts'
@@ -183,10 +183,6 @@ function advice({ agents }: Found, installed: readonly string[]): [what: string,
 
 function sumOf(agents: readonly AgentSessions[], name: 'sessions' | 'calls' | 'paid' | 'unpriced' | 'unbilled'): number {
   return agents.reduce((sum, one) => sum + one[name], 0)
-}
-
-function percent(share: number): string {
-  return `${Math.round(100 * share)} %`
 }
 
 function listed(names: readonly string[]): string {

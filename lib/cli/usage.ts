@@ -12,6 +12,7 @@ import {
   fitted,
   middleCut,
   NotFound,
+  percent,
   plain,
   Progress,
   reasonOf,
@@ -290,7 +291,6 @@ function comparedLines({ unit, plain: left, managed, ratio, interval }: Comparis
   const written = (cost: number): string => (unit === 'dollars' ? dollars(cost) : `${tokens(cost)} tokens`)
   const arm = (name: string, { sessions, perCall }: Comparison['plain']): string =>
     `${name.padEnd(20)} ${written(perCall)} a call, ${sessions} ${sessions === 1 ? 'session' : 'sessions'}${unit === 'dollars' ? '' : ' on a plan'}`
-  const percent = (share: number): string => `${Math.round(100 * share)} %`
   const verdict =
     interval === undefined
       ? 'Too few sessions for an interval: it takes at least two of each kind.'

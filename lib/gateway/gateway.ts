@@ -3,8 +3,7 @@
  * of their conversation; everything else passes as it is, and so does every answer.
  */
 import { randomBytes } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { readFileSync } from 'node:fs'
 import { browserRefusal, isFrontDoor, isNavigation, isWebSocket, nameOf, wantsHtml } from './access.ts'
 import { readBody } from './body.ts'
@@ -12,6 +11,7 @@ import { sentenceOf, Warnings } from '../core/index.ts'
 import type { Conversations } from './conversations.ts'
 import { exchange } from './exchange.ts'
 import type { BillLedger } from './ledger.ts'
+import { Listener } from './listener.ts'
 import { answerMcp } from './mcp.ts'
 import { ModelCalls } from './model-calls.ts'
 import { noAnswer } from './no-answer.ts'
@@ -38,8 +38,7 @@ export class Gateway {
   readonly page: Page
   readonly #pageServer: PageServer
   readonly #options: GatewayOptions
-  readonly #server: Server
-  readonly #sockets = new Set<Socket>()
+  readonly #listener: Listener
   readonly #upstream: Upstream
   readonly #upstreams: Upstreams
   readonly #calls: ModelCalls
@@ -56,20 +55,17 @@ export class Gateway {
     this.#calls = new ModelCalls(options, (kind, sentence) => this.#warnings.tell(kind, sentence))
     this.page = new Page(this.#calls)
     this.#pageServer = new PageServer(this.page)
-    this.#server = createServer({ maxHeaderSize: LARGEST_HEAD }, (request, response) => {
+    const server = createServer({ maxHeaderSize: LARGEST_HEAD }, (request, response) => {
       const serving = this.#serve(request, response).finally(() => this.#serving.delete(serving))
       this.#serving.add(serving)
     })
     // A model may think for long before its first byte, and clients keep their connections.
-    this.#server.requestTimeout = 0
-    this.#server.keepAliveTimeout = 65_000
-    this.#server.on('connection', (socket) => {
-      socket.setNoDelay(true)
-      this.#sockets.add(socket)
-      socket.once('close', () => this.#sockets.delete(socket))
-    })
+    server.requestTimeout = 0
+    server.keepAliveTimeout = 65_000
+    server.on('connection', (socket) => socket.setNoDelay(true))
     // Beyond node's own limit, headers would be left out without a word; the size of a head has a limit.
-    this.#server.maxHeadersCount = 0
+    server.maxHeadersCount = 0
+    this.#listener = new Listener(server)
   }
 
   /** True if a failure, which a warning has told, kept requests as their agents sent them. */
@@ -88,9 +84,7 @@ export class Gateway {
 
   /** The address, such as `http://127.0.0.1:41234`, with the token if there is one. */
   get url(): string {
-    const { port, address } = this.#server.address() as AddressInfo
-    const host = address.includes(':') ? `[${address}]` : address
-    return `http://${host}:${port}${this.#prefix}`
+    return `${this.#listener.origin as string}${this.#prefix}`
   }
 
   /** Returns what its paths begin with. */
@@ -118,13 +112,7 @@ export class Gateway {
   /** Listens. Rejects with the error of the system if the port is taken. */
   async listen(): Promise<void> {
     const { host = '127.0.0.1', port = 0 } = this.#options
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject)
-      this.#server.listen(port, host, () => {
-        this.#server.off('error', reject)
-        resolve()
-      })
-    })
+    await this.#listener.listen(port, host)
     // Without the page, the agents still have their gateway.
     await this.#pageServer
       .listen(host === '::1' ? '::1' : '127.0.0.1', port === 0 || port + PAGE_PORT > 65_535 ? 0 : port + PAGE_PORT)
@@ -135,8 +123,7 @@ export class Gateway {
 
   /** Ends all connections and closes all sessions. */
   async close(): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
-    for (const socket of this.#sockets) socket.destroy()
+    const closed = this.#listener.close()
     this.page.close()
     await Promise.all([closed, this.#pageServer.close()])
     // A bill is noted only once its answer has been read to the end.
@@ -161,7 +148,7 @@ export class Gateway {
   async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { url = '/', headers, method } = request
     const { token } = this.#options
-    const { port } = this.#server.address() as AddressInfo
+    const { port } = this.#listener
     if (!this.#isAddressed(headers.host)) return refuse(headers, response, 421, `this gateway is not ${headers.host ?? 'without a name'}`)
     // A client that offers another protocol, as Java's does with HTTP/2, gets its answer in this one. Node loses what follows an offer.
     if (headers.upgrade !== undefined) response.shouldKeepAlive = false

@@ -1,5 +1,5 @@
 /** Savings, in money where prices are known and in fresh input tokens where not. */
-import { accountText, dollars, savingText, tokens } from '../ui/index.ts'
+import { accountText, dollars, percent, savingText, tokens } from '../ui/index.ts'
 import type { Savings } from '../ui/index.ts'
 import { ratesAt, UNKNOWN_PRICES, USUAL_OUTPUT, writeCost } from '../models/index.ts'
 import type { CataloguePrices } from '../models/index.ts'
@@ -73,7 +73,7 @@ export function accountLine(sessions: readonly AccountSums[]): string | undefine
     return accountText(tokensOf(sessions), (count) => `${tokens(count)} tokens`, 'sent')
   }
   if (sessions.every(({ isPriced }) => isPriced)) return accountText(account, (amount) => dollars(amount))
-  return savingText(savedShare(account), (share) => `${Math.round(100 * share)} %`)
+  return savingText(savedShare(account), percent)
 }
 
 /** The account of a session that is shown: tokens of its prompts at a flat rate, else its cost. */

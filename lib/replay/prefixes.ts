@@ -1,5 +1,5 @@
 /** A session call by call: from which size on it costs more than one that rolls, and whether any beginning of it costs more than the bound. */
-import { tokens as short } from '../ui/index.ts'
+import { percent, tokens as short } from '../ui/index.ts'
 import type { PolicyName } from './policies/policy.ts'
 import type { Series } from './tally.ts'
 
@@ -64,7 +64,7 @@ export function crossingSentence(sums: Crossings | undefined): string | undefine
   if (sums === undefined) return undefined
   const { sessions, crossed, tokens, hidden } = sums
   const of = sessions === 1 ? '' : ` (the middle one of ${crossed}${crossed === sessions ? '' : ` of ${sessions}`} sessions)`
-  return `In a window of a million tokens, a session costs more than one that rolls from about ${short(tokens)} tokens on${of}; rolls keep ${Math.round(100 * hidden)} % of what would be sent out of the requests.`
+  return `In a window of a million tokens, a session costs more than one that rolls from about ${short(tokens)} tokens on${of}; rolls keep ${percent(hidden)} of what would be sent out of the requests.`
 }
 
 /** Beginnings of a session that cost more than the bound. */

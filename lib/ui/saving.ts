@@ -1,4 +1,5 @@
 /** A saving in words: in the same ones on every screen, and plain where there is none. */
+import { percent } from './percent.ts'
 
 /** The costs of sessions with their answers, and without us: with the agent's own compactions. */
 export interface Savings {
@@ -13,7 +14,7 @@ export function accountText(account: Savings, written: (amount: number) => strin
 
 /** The saving and its share: `saved $1.23 (33 %)`; `cost $0.02 more (1 %)`. */
 export function shareText({ paid, without }: Savings, written: (amount: number) => string): string {
-  const share = without > 0 ? ` (${Math.round(100 * Math.abs(1 - paid / without))} %)` : ''
+  const share = without > 0 ? ` (${percent(Math.abs(1 - paid / without))})` : ''
   return `${savingText(without - paid, written)}${share}`
 }
 

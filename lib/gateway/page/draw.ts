@@ -1,6 +1,6 @@
 /** The page as HTML: regions that are replaced as a whole, and lists whose rows are replaced one by one. */
 import { basename } from 'node:path'
-import { dollars, escape, heldText, lifetimeText, lineChart, prose, ROLL_REASONS, savingText, shortened, tokens } from '../../ui/index.ts'
+import { dollars, escape, heldText, lifetimeText, lineChart, percent, prose, ROLL_REASONS, savingText, shortened, tokens } from '../../ui/index.ts'
 import { changeRows, changesText } from './changes.ts'
 import { hostTitle } from '../../core/index.ts'
 import type { HostName } from '../../core/index.ts'
@@ -232,10 +232,6 @@ function promptOf(usage: Usage | undefined): number {
 /** A cost: dollars where the model's prices are known, else fresh input tokens. Single calls are told to the tenth of a cent. */
 function money(cost: number, isPriced: boolean, digits = 2): string {
   return isPriced ? dollars(cost, digits) : `${tokens(1_000_000 * cost)} fresh tokens`
-}
-
-function percent(share: number): string {
-  return `${Math.round(100 * share)} %`
 }
 
 function count(number: number, word: string): string {
