@@ -1,36 +1,22 @@
 /** The `.env` file of Gemini CLI: which one it reads, what counts of it, and what that changes in its start by `run`. */
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { variablesIn } from '../../lib/gateway/gemini-env.ts'
-import { programOf } from '../../lib/gateway/programs.ts'
 import type { Launch, Program } from '../../lib/gateway/program-settings.ts'
-import { folder } from '../core/setup.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
+import { gateway, launch as launchOf } from './launched.ts'
 
 afterEach(cleanUp)
-
-const gateway = { url: 'http://127.0.0.1:1/T', mcpUrl: 'http://127.0.0.1:1/T/_context/mcp', secret: 'S' }
 
 const TRUSTED = { GEMINI_CLI_TRUST_WORKSPACE: 'true' }
 
 /** A key that must not be seen anywhere. */
 const KEY = 'AIzaHidden-000'
 
-/** The start where these files and variables are. The project is the folder `a/b` of the home. */
+/** The start of Gemini CLI where these files and variables are. */
 function launch(files: Record<string, string>, env: Record<string, string> = TRUSTED, args: string[] = []): Program & Launch {
-  const home = folder()
-  const cwd = join(home, 'a', 'b')
-  mkdirSync(cwd, { recursive: true })
-  for (const [name, content] of Object.entries(files)) {
-    mkdirSync(dirname(join(home, name)), { recursive: true })
-    writeFileSync(join(home, name), content.replaceAll('HOME', home))
-  }
-  const own = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value.replace('HOME', home)]))
-  const found = programOf('gemini', args, { cwd, env: { HOME: home, GEMINI_CLI_SYSTEM_SETTINGS_PATH: join(home, 'etc.json'), ...own } })
-  const launched = found.launch(gateway, '/tmp/F')
+  const launched = launchOf(['gemini', ...args].join(' '), files, { GEMINI_CLI_SYSTEM_SETTINGS_PATH: 'HOME/etc.json', ...env })
   expect(JSON.stringify(launched)).not.toContain(KEY)
-  return { ...found, ...launched }
+  return launched
 }
 
 const hasLogin = ({ notes, env }: Launch): boolean => {

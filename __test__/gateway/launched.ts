@@ -15,7 +15,7 @@ export function launch(command: string, files: Record<string, string> = {}, env:
   mkdirSync(cwd, { recursive: true })
   for (const [name, content] of Object.entries(files)) {
     mkdirSync(dirname(join(home, name)), { recursive: true })
-    writeFileSync(join(home, name), content.replaceAll('HOME/', `${home}/`))
+    writeFileSync(join(home, name), content.replaceAll(/HOME(?=[/"])/g, home))
   }
   const own = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value.replace('HOME', home)]))
   const [program = '', ...args] = command.split(' ')

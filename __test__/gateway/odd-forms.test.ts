@@ -5,13 +5,14 @@ import { startModelServer } from '../../rig/model-server.ts'
 import { WIRES } from '../../rig/wires.ts'
 import type { WireName } from '../../rig/wires.ts'
 import { broughtBack, gatewayTo, long } from './support.ts'
+import { breaks, words as wordsOf } from './turns.ts'
 import { ID, sendIn } from './wire-agents.ts'
 
 afterEach(cleanUp)
 
 const TURNS = 12
 
-const words = (name: string, count = 12): string => `${name} ${'says a sentence that is long enough to matter. '.repeat(count)}`
+const words = (name: string, count = 12): string => wordsOf(name, count)
 
 /** A format: its usual messages, and steps in rare forms by name, given the number of the turn. */
 interface Form {
@@ -154,11 +155,9 @@ describe.each([
     expect(warnings).toEqual([])
     const last = server.requests.at(-1)!
     expect(last.raw.includes('toolcall_ref')).toBe(true)
-    const texts = server.requests.map(({ messages: all }) => all.map(({ json }) => json))
-    const breaks = texts.filter((one, n) => n > 0 && texts[n - 1]!.some((json, at) => one[at] !== json)).length
     const [session, ...others] = gateway.ledger.sessions
     expect(others).toEqual([])
-    expect(breaks).toBeLessThanOrEqual(session!.rolls.length)
+    expect(breaks(server)).toBeLessThanOrEqual(session!.rolls.length)
     const sent = new Set((last.body[list] as object[]).map((one) => JSON.stringify(one)))
     expect(own.filter((one) => !sent.has(one))).toEqual([])
     // Each output that has left is brought back as the text of its call.

@@ -15,6 +15,8 @@ import type { Part, Reply } from '../../rig/reply.ts'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { folder } from '../core/setup.ts'
 import { gatewayTo, long } from './support.ts'
+import { checkSession, model, raw, words } from './turns.ts'
+import type { Step } from './turns.ts'
 
 afterEach(cleanUp)
 
@@ -27,9 +29,7 @@ const TOOLS = [
   ...['late_a', 'late_b'].map((name) => ({ name, description: long(name, 20), input_schema: SCHEMA, defer_loading: true })),
 ]
 
-const words = (name: string, count: number): string => `${name} ${'says a sentence that is long enough to matter. '.repeat(count)}`
 const text = (value: string): Part => ({ text: value })
-const raw = (value: object): Part => ({ raw: value })
 const search = (n: number): Part => raw({ type: 'server_tool_use', id: `srvtoolu_${n}`, name: 'web_search', input: { query: `q${n}` } })
 const searched = (n: number): Part =>
   raw({
@@ -57,9 +57,6 @@ const fromDocument = (n: number, at: number): Part =>
     text: words(`of document ${n}`, 40),
     citations: [{ type: 'char_location', cited_text: 'says', document_index: at, document_title: `d${n}`, start_char_index: 0, end_char_index: 4 }],
   })
-
-/** A step of a turn, given the number of the turn. */
-type Step = (n: number) => Part[]
 
 /** Turns of the model by name. Each ends with calls of the shell that are worth collapsing. */
 const TURNS: Record<string, Step[]> = {
@@ -136,18 +133,6 @@ function run(name: string, args: any): string | object[] {
   return long(args.command)
 }
 
-/** The model: the steps of the turn that the prompt names, then two more calls of the shell, then an answer. */
-function model(request: ModelRequest): Reply {
-  const at = request.messages.findLastIndex(({ role, text: said }) => role === 'user' && said.startsWith('turn '))
-  const [, number = '', kind = ''] = /^turn (\d+): (.*)$/m.exec(request.messages[at]!.text)!
-  const n = Number(number)
-  const steps = TURNS[kind]!
-  const done = request.messages.slice(at + 1).filter(({ role }) => role === 'tool').length
-  const step = steps[done]
-  if (step !== undefined) return { parts: step(n) }
-  return done < steps.length + 2 ? { parts: [call('Bash', { command: `cat more${n}_${done}` })] } : { text: words(`done ${n}`, 20) }
-}
-
 /** Content that no tool of ours can bring back. */
 function isOwn(block: any): boolean {
   return !['text', 'tool_use', 'tool_result', 'thinking'].includes(block.type) || (block.type === 'text' && block.citations !== undefined)
@@ -175,15 +160,15 @@ async function started(answer: (request: ModelRequest) => Reply): Promise<{ serv
   return { server, gateway, loop }
 }
 
-/** Requests that do not continue the previous one. */
-function breaks(server: ModelServer): number {
-  const texts = server.requests.map(({ messages }) => messages.map(({ json }) => json))
-  return texts.filter((one, n) => n > 0 && texts[n - 1]!.some((json, at) => one[at] !== json)).length
-}
-
 describe('in Anthropic’s format', () => {
   test.each([...Object.keys(TURNS), 'all of them'])('%s: nothing of it leaves, nothing is refused', async (kind) => {
-    const { server, gateway, loop } = await started(model)
+    const { server, gateway, loop } = await started(
+      model(
+        TURNS,
+        (name) => call('Bash', { command: `cat ${name}` }),
+        ({ role }) => role === 'tool',
+      ),
+    )
     const kinds = kind === 'all of them' ? Object.keys(TURNS) : [kind]
     for (let n = 0; n < 16; n += 1) {
       const now = kinds[n % kinds.length]!
@@ -191,12 +176,8 @@ describe('in Anthropic’s format', () => {
       loop.messages.push({ role: 'user', content: [...extra, { type: 'text', text: `turn ${n}: ${now}` }] })
       await loop.resume()
     }
-    server.check()
-    const last = server.requests.at(-1)!
-    expect(last.raw.toString()).toContain('toolcall_ref')
-    expect(last.raw.length).toBeLessThan(0.7 * JSON.stringify(loop.messages).length)
-    expect(ownBlocks(last.body.messages)).toEqual(ownBlocks(loop.messages))
-    expect(breaks(server)).toBeLessThanOrEqual(gateway.ledger.sessions[0]!.rolls.length)
+    checkSession(server, gateway, loop.messages, 0.7)
+    expect(ownBlocks(server.requests.at(-1)!.body.messages)).toEqual(ownBlocks(loop.messages))
   })
 
   test('a notice waits until the provider has run its own call', async () => {
