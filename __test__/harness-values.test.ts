@@ -1,4 +1,5 @@
 /** Messages with values that JSON does not have, and of classes: what is sent and recorded is what a provider would get of them. */
+import { runInNewContext } from 'node:vm'
 import { afterEach, expect, test } from 'vitest'
 import { cleanUp } from '../rig/cleanup.ts'
 import { folder, opened, sqlite } from './core/setup.ts'
@@ -33,6 +34,8 @@ const VALUES: [string, Record<string, unknown>, Record<string, unknown>][] = [
   ['no number', { range: [Number.NaN, 1] }, { range: [null, 1] }],
   ['a function', { done: () => 1, list: [() => 1] }, { list: [null] }],
   ['a symbol and an undefined value', { kind: Symbol('x'), other: undefined, list: [undefined] }, { list: [null] }],
+  ['a map and a set', { seen: new Map([['a', 1]]), names: new Set(['b']) }, { seen: {}, names: {} }],
+  ['an object that JSON has another form of', { place: new URL('https://x.test/a') }, { place: 'https://x.test/a' }],
   ['a date', { at: new Date(0) }, { at: '1970-01-01T00:00:00.000Z' }],
   ['a large integer', { count: 12345678901234567890n }, { count: '12345678901234567890' }],
 ]
@@ -89,4 +92,13 @@ test.each(shapes)('%s: messages of classes whose fields are getters are treated 
   // A message that has changed is another one.
   own[0] = instance({ ...plain[0], ...written[shape]({ user: 'another prompt' }, 1)[0] })
   expect((await manager.transformContext(own))[0]).toBe(own[0])
+})
+
+test('objects of another realm, as those of a test in a context of its own, are plain ones', async () => {
+  const plain = talk(() => ({})).flatMap((step) => written.anthropic(step, 1))
+  const foreign = runInNewContext('JSON.parse(text)', { text: JSON.stringify(plain) }) as object[]
+  const cwd = folder()
+  const [one, other] = [await opened({ cwd, shape: 'anthropic', model: MODEL }), await opened({ cwd, sessionId: 'plain', shape: 'anthropic', model: MODEL })]
+  // The list itself is of this realm.
+  expect(JSON.stringify(await one.transformContext(Array.from(foreign)))).toBe(JSON.stringify(await other.transformContext(plain)))
 })

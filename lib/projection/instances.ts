@@ -3,7 +3,7 @@
  * objects stand for them while they are compared and edited.
  */
 import { oncePer } from '../core/index.ts'
-import { guarded, opaque } from './identity.ts'
+import { guarded } from './identity.ts'
 
 /** The levels of a message that have fields of the formats: lists of blocks and calls, and what is in these. Arguments are deeper. */
 const LEVELS = 6
@@ -27,7 +27,20 @@ export function plainMessages(messages: readonly object[]): PlainMessages {
   return { messages: plain, own: (sent) => owns.get(sent) ?? sent }
 }
 
-const hasGetters = oncePer((message: object): boolean => plainOf(message, LEVELS) !== message)
+const hasGetters = oncePer((message: object): boolean => !isPlain(message, LEVELS))
+
+function isPlain(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null || levels === 0) return true
+  if (Array.isArray(value)) return value.every((item) => isPlain(item, levels - 1))
+  if (gettersOf(Object.getPrototypeOf(value) as object | null).length > 0) return isBuiltIn(value)
+  for (const name in value) if (!isPlain((value as Record<string, unknown>)[name], levels - 1)) return false
+  return true
+}
+
+/** True for bytes, maps and the like, and for an object that says itself what JSON has of it. */
+function isBuiltIn(value: object): boolean {
+  return Object.prototype.toString.call(value) !== '[object Object]' || typeof (value as { toJSON?: unknown }).toJSON === 'function'
+}
 
 /** The value with plain objects in place of those with getters; itself if it has none. */
 function plainOf(value: unknown, levels: number): unknown {
@@ -36,19 +49,16 @@ function plainOf(value: unknown, levels: number): unknown {
     const items = value.map((item) => plainOf(item, levels - 1))
     return items.every((item, at) => item === value[at]) ? value : items
   }
-  if (opaque(value) !== undefined) return value
+  if (isPlain(value, levels)) return value
   const getters = gettersOf(Object.getPrototypeOf(value))
-  const fields = [...new Set([...Object.keys(value), ...getters])].map((name) => {
-    const field = (value as Record<string, unknown>)[name]
-    return [name, field, plainOf(field, levels - 1)] as const
-  })
-  const isPlain = getters.length === 0 && fields.every(([, field, plain]) => field === plain)
-  return isPlain ? value : Object.fromEntries(fields.map(([name, , plain]) => [name, plain]))
+  const names = new Set([...Object.keys(value), ...getters])
+  const fields = [...names].map((name) => [name, plainOf((value as Record<string, unknown>)[name], levels - 1)] as const)
+  return Object.fromEntries(fields)
 }
 
-/** The names of the getters that an object of this prototype has. */
+/** The names of the getters that an object of this prototype has. The last prototype is that of all objects, also of those of another realm. */
 function gettersOf(prototype: object | null): readonly string[] {
-  return prototype === null || prototype === Object.prototype ? NONE : named(prototype)
+  return prototype === null || Object.getPrototypeOf(prototype) === null ? NONE : named(prototype)
 }
 
 const NONE: readonly string[] = []
