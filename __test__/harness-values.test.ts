@@ -94,7 +94,7 @@ test.each(shapes)('%s: messages of classes whose fields are getters are treated 
   expect((await manager.transformContext(own))[0]).toBe(own[0])
 })
 
-test('objects of another realm, as those of a test in a context of its own, are plain ones', async () => {
+test('objects of another realm are plain ones, as those of a test in a separate context', async () => {
   const plain = talk(() => ({})).flatMap((step) => written.anthropic(step, 1))
   const foreign = runInNewContext('JSON.parse(text)', { text: JSON.stringify(plain) }) as object[]
   const cwd = folder()

@@ -191,14 +191,14 @@ export class Conversation {
   }
 
   /**
-   * Answers a call of our tool. Undefined if this conversation has no such object. `later`: the one that continues it and asks. Its
-   * beginning may be in the form of this one, and its host may have changed a result since.
+   * Answers a call of our tool. Undefined if this conversation has no such object. `later`: the one that continues it and asks, whose
+   * beginning may be in the form of this one. Its host may have changed a result since, also where a new process only sends again.
    */
   async recall(input: RecallInput, later?: Conversation): Promise<string[] | undefined> {
     const opened = await within(this.#limitMs, this.#open())
-    const shape = shapeOf(this.api)
-    const beside = (): CallResult[] => [...this.beside(), ...(later === undefined ? [] : resultsIn(later.raw, shape))]
-    return recallIn(opened, input, { isOnlyRecord: () => this.#met === 0, sent: () => this.last.sent, beside, shape })
+    const [shape, isOnlyRecord] = [shapeOf(this.api), (): boolean => this.#met === 0]
+    const beside = (): CallResult[] => [...this.beside(), ...resultsIn(later?.raw ?? (isOnlyRecord() ? this.raw : []), shape)]
+    return recallIn(opened, input, { isOnlyRecord, sent: () => this.last.sent, beside, shape })
   }
 
   /**
