@@ -379,6 +379,9 @@ export interface IndexResult {
 /** True if the last line of a text says that it is the beginning of a longer one, which a roll has left. */
 export declare function isBegunText(text: string): boolean
 
+/** True if a text consists of a host's words and such a reference. */
+export declare function isPointedText(text: string): boolean
+
 /** The circumstances of the next model call. */
 export interface ModelCall {
   /** The model's name. A change of model means a cold cache. */
@@ -600,6 +603,9 @@ export interface PlannedChange {
   /** The texts that the call replaces; absent if it replaces the whole file, or says nothing of them. */
   oldTexts?: Array<string>
 }
+
+/** A host's words that point to an earlier result, with the reference of that result below them. */
+export declare function pointedText(words: string, reference: string): string
 
 /** The line that points to the output of a call, by the name of its object and its tool alone. */
 export declare function pointerLine(id: string, tool: string): string

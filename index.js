@@ -773,7 +773,7 @@ if (
   }
 }
 
-const { ContextManager, Store, activeHeading, callInMark, changesOfCall, checkExport, contentHash, defaultFilesystemId, firstWords, headerLine, hitLine, isBegunText, nameInPath, namesInText, outputAlone, placeholderIn, pointerLine, readHeader, readHit, readPoolLine, readReference, recognizeCalls, redactedText, shownLines, textPart, withoutLineNumbers } = nativeBinding
+const { ContextManager, Store, activeHeading, callInMark, changesOfCall, checkExport, contentHash, defaultFilesystemId, firstWords, headerLine, hitLine, isBegunText, isPointedText, nameInPath, namesInText, outputAlone, placeholderIn, pointedText, pointerLine, readHeader, readHit, readPoolLine, readReference, recognizeCalls, redactedText, shownLines, textPart, withoutLineNumbers } = nativeBinding
 export { ContextManager }
 export { Store }
 export { activeHeading }
@@ -786,10 +786,12 @@ export { firstWords }
 export { headerLine }
 export { hitLine }
 export { isBegunText }
+export { isPointedText }
 export { nameInPath }
 export { namesInText }
 export { outputAlone }
 export { placeholderIn }
+export { pointedText }
 export { pointerLine }
 export { readHeader }
 export { readHit }

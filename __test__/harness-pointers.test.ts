@@ -1,10 +1,13 @@
 /** A result in which a host says that an earlier read has the same points to something: to the text, or to its reference. */
-import { join } from 'node:path'
+import { symlinkSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join, relative } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { cleanUp } from '../rig/cleanup.ts'
 import { folder, opened, sqlite, write } from './core/setup.ts'
 import { shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
+import { some } from './rows.ts'
 
 afterEach(cleanUp)
 
@@ -65,4 +68,75 @@ test.each(shapes)('%s: a target that the host has removed has no reference', asy
   const steps: Step[] = [{ user: 'go' }, read('again', join(cwd, 'f0_0.txt'), SENTENCE)]
   for (let number = 1; number < 5; number += 1) steps.push(...turn(cwd, number))
   expect(JSON.stringify(await manager.transformContext(steps.flatMap((step) => written[shape](step, 1))))).not.toMatch(ADDED)
+})
+
+/** The last request of a conversation with reads of one file, the last of which is the pointer, and turns that let them collapse. */
+async function pointed(shape: (typeof shapes)[number], cwd: string, reads: readonly Step[]): Promise<string> {
+  const manager = await opened({ cwd, shape, model: MODEL })
+  const steps: Step[] = [{ user: 'go' }, ...reads]
+  let sent: object[] = []
+  for (let number = 1; number < 5; number += 1) {
+    for (const step of turn(cwd, number)) {
+      steps.push(step)
+      sent = await manager.transformContext(steps.flatMap((one) => written[shape](one, 1)))
+    }
+  }
+  return sent.map((message) => JSON.stringify(message)).join('\n')
+}
+
+const part = (id: string, path: string, first: number, output: string): Step => ({
+  calls: [{ id, name: 'read', args: { path, offset: first, limit: 30 }, output }],
+})
+
+test.each(some(shapes, 2))('%s: the reference is that of the same part of the file', async (shape) => {
+  const cwd = folder()
+  const all = lines('0.0').split('\n')
+  const path = write(cwd, 'f0_0.txt', all.join('\n'))
+  const [first, second] = [all.slice(0, 30).join('\n'), all.slice(30).join('\n')]
+  const text = await pointed(shape, cwd, [part('a', path, 1, first), part('b', path, 31, second), part('c', path, 1, SENTENCE)])
+  expect(text).toMatch(/It has collapsed: toolcall_ref id=\S+ tool=read status=ok -> lines 1-30/)
+  const whole = await pointed(shape, cwd, [read('a', path, all.join('\n')), part('b', path, 31, second), part('c', path, 1, SENTENCE)])
+  expect(whole).toMatch(/It has collapsed: toolcall_ref id=\S+ tool=read status=ok -> lines 1-60/)
+  const other = await pointed(shape, cwd, [part('b', path, 31, second), part('c', path, 1, SENTENCE)])
+  expect(other).not.toMatch(ADDED)
+})
+
+test.each<[string, (path: string, cwd: string) => string]>([
+  ['through a link', (path, cwd) => (symlinkSync(path, join(cwd, 'link.txt')), 'link.txt')],
+  ['with dots', (path) => path.replace('f0_0', 'x/../f0_0')],
+  ["from the user's folder", (path) => `~/${relative(homedir(), path)}`],
+])('the file may be named %s', async (_name, renamed) => {
+  const cwd = folder()
+  const path = write(cwd, 'f0_0.txt', lines('0.0'))
+  const text = await pointed('anthropic', cwd, [read('a', path, lines('0.0')), read('b', renamed(path, cwd), SENTENCE)])
+  expect(text).toMatch(ADDED)
+})
+
+test('a failed read in between shows nothing, also where the format has no field for that', async () => {
+  const cwd = folder()
+  const path = write(cwd, 'f0_0.txt', lines('0.0'))
+  const text = await pointed('openai-chat', cwd, [
+    read('a', path, lines('0.0')),
+    read('b', path, 'Error: EACCES: permission denied'),
+    read('c', path, SENTENCE),
+  ])
+  expect(text).toMatch(/It has collapsed: toolcall_ref id=\S+ tool=read status=ok -> lines 1-60/)
+})
+
+test.each(shapes)('%s: a host that keeps what was sent gets the same bytes in a new process', async (shape) => {
+  const [cwd, store] = [folder(), sqlite()]
+  const path = write(cwd, 'f0_0.txt', lines('0.0'))
+  const open = () => opened({ cwd, store, shape, model: MODEL })
+  let manager = await open()
+  let sent: object[] = []
+  for (const step of [{ user: 'go' }, read('a', path, lines('0.0')), read('b', path, SENTENCE), ...[1, 2, 3, 4].flatMap((number) => turn(cwd, number))])
+    sent = await manager.transformContext([...sent, ...written[shape](step, 1)])
+  const last = JSON.stringify(sent)
+  expect(last).toMatch(ADDED)
+  await manager.close()
+  manager = await open()
+  expect(JSON.stringify(await manager.transformContext(structuredClone(sent)))).toBe(last)
+  expect(await manager.search('unchanged since last read')).toEqual([])
+  const next = JSON.stringify(await manager.transformContext([...structuredClone(sent), ...written[shape](read('late', path, SENTENCE), 1)]))
+  expect(next.split('It has collapsed: ')).toHaveLength(3)
 })

@@ -1,7 +1,7 @@
 //! Our lines for TypeScript: `context_lines` writes and reads them. lib/lines passes in the part of a text that may contain one.
 #![cfg_attr(test, allow(dead_code, reason = "a test build does not register functions with Node"))]
 
-use context_lines::{Header, HitLine as Hit, HitObject, PoolLine as Line, Reference};
+use context_lines::{Header, HitLine as Hit, HitObject, Pointed, PoolLine as Line, Reference};
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use napi_derive::napi;
@@ -132,6 +132,18 @@ pub(crate) fn read_reference(text: String) -> Option<ReferenceLine> {
 #[napi]
 pub(crate) fn pointer_line(id: String, tool: String) -> String {
     Reference::to(&id, &tool, None).to_string()
+}
+
+/// A host's words that point to an earlier result, with the reference of that result below them.
+#[napi]
+pub(crate) fn pointed_text(words: String, reference: String) -> String {
+    Pointed { words: &words, reference: &reference }.to_string()
+}
+
+/// True if a text consists of a host's words and such a reference.
+#[napi]
+pub(crate) fn is_pointed_text(text: String) -> bool {
+    Pointed::of(&text).is_some()
 }
 
 /// Reads the first line of a text as the header of an output. Null if it is not one.

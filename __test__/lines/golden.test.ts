@@ -10,9 +10,11 @@ import {
   hitLine,
   hitOf,
   isBegun,
+  isPointed,
   isReference,
   nameInPath,
   namesIn,
+  pointedText,
   pointerTo,
   poolLineOf,
   referenceOf,
@@ -27,6 +29,7 @@ interface Vector<T> {
 interface Lines {
   hits: Vector<HitLine | null>[]
   references: Vector<{ id: string; tool: string; status?: string } | null>[]
+  pointed: Vector<{ words: string; reference: string } | null>[]
   headers: Vector<{ id: string; rest: string } | null>[]
   poolLines: Vector<object | null>[]
   paths: Vector<string | null>[]
@@ -38,7 +41,7 @@ interface Lines {
 
 const golden = (name: string): string => readFileSync(new URL(`../../fixtures/golden/${name}`, import.meta.url), 'utf8')
 
-const { hits, references, headers, poolLines, paths, names, begun, marks, written, ...others } = JSON.parse(golden('lines.json')) as Lines
+const { hits, references, pointed, headers, poolLines, paths, names, begun, marks, written, ...others } = JSON.parse(golden('lines.json')) as Lines
 
 test('each group of vectors is compared here, or the readme says that TypeScript does not use it', () => {
   const named = golden('README.md').matchAll(/^\| `(\w+)` \|/gm)
@@ -49,6 +52,11 @@ test.each(references)('reference: $name', ({ text, value }) => {
   expect(referenceOf(text) ?? null).toEqual(value)
   expect(isReference(text)).toBe(value !== null)
   if (value !== null && value.status === undefined) expect(pointerTo(value.id, value.tool)).toBe(text)
+})
+
+test.each(pointed)('words that point to a reference: $name', ({ text, value }) => {
+  expect(isPointed(text)).toBe(value !== null)
+  if (value !== null) expect(pointedText(value.words, value.reference)).toBe(text)
 })
 
 test.each(headers)('header: $name', ({ text, value }) => {

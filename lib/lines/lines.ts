@@ -17,6 +17,16 @@ export function pointerTo(id: string, tool: string): string {
   return sharedAddon().pointerLine(id, tool)
 }
 
+/** A host's words that point to an earlier result, with the reference of that result below them. */
+export function pointedText(words: string, reference: string): string {
+  return sharedAddon().pointedText(words, reference)
+}
+
+/** True for a host's words that have such a reference below them. */
+export function isPointed(text: string): boolean {
+  return sharedAddon().isPointedText(text)
+}
+
 /** The header on the first line of a result; undefined for a result without one. */
 export function headerOf(text: string): HeaderLine | undefined {
   return sharedAddon().readHeader(firstLine(text)) ?? undefined

@@ -4,16 +4,26 @@
  */
 import { resolve } from 'node:path'
 import { placeholderOf } from '../tools/index.ts'
-import { callsIn, resultText, textOf } from '../core/index.ts'
+import { callsIn, expandHome, realOf, resultText } from '../core/index.ts'
+import type { Fields } from '../core/index.ts'
 import type { Part } from './unit.ts'
+
+/** The file and the part of it that a call reads. Hosts compare both. */
+interface Read {
+  path: string
+  part: string
+}
+
+/** A read of a whole file. */
+const WHOLE = '[null,null]'
 
 /** The reads of one conversation. */
 export class Pointers {
   readonly #folder: string
-  /** The file of the latest read under each call ID. */
-  readonly #paths = new Map<string, string>()
-  /** The last result that shows a file, by its path. */
-  readonly #shown = new Map<string, Part>()
+  /** The latest read under each call ID. */
+  readonly #reads = new Map<string, Read>()
+  /** The last results that show a file, by its path and the part of it. */
+  readonly #shown = new Map<string, Map<string, Part>>()
 
   /** `folder`: the one of relative paths. */
   constructor(folder: string) {
@@ -24,14 +34,35 @@ export class Pointers {
   note(part: Part): Part | undefined {
     const { message } = part
     for (const { id, name, arguments: own, engineArguments: args = own } of callsIn(message)) {
-      const path = name === 'read' ? textOf((args as { path?: unknown }).path) : ''
-      if (path === '') this.#paths.delete(id)
-      else this.#paths.set(id, path.startsWith('~') ? path : resolve(this.#folder, path))
+      const read = name === 'read' ? this.#read(args as Fields) : undefined
+      if (read === undefined) this.#reads.delete(id)
+      else this.#reads.set(id, read)
     }
-    const path = message.role === 'toolResult' && message.isError !== true ? this.#paths.get(message.toolCallId ?? '') : undefined
-    if (path === undefined) return undefined
-    const kind = placeholderOf(resultText(message))
-    if (kind === undefined) this.#shown.set(path, part)
-    return kind === 'unchanged' ? this.#shown.get(path) : undefined
+    const read = message.role === 'toolResult' && message.isError !== true ? this.#reads.get(message.toolCallId ?? '') : undefined
+    if (read === undefined) return undefined
+    const text = resultText(message)
+    const kind = placeholderOf(text)
+    if (kind === 'unchanged') return this.#lastOf(read)
+    if (kind === undefined && !FAILED.test(text)) this.#shown.set(read.path, (this.#shown.get(read.path) ?? new Map()).set(read.part, part))
+    return undefined
+  }
+
+  #read({ path, offset, limit }: Fields): Read | undefined {
+    if (typeof path !== 'string' || path === '') return undefined
+    return { path: resolve(this.#folder, expandHome(path)), part: JSON.stringify([offset ?? null, limit ?? null]) }
+  }
+
+  /** The last result with this part of a file, or with all of it, under whatever name. */
+  #lastOf({ path, part }: Read): Part | undefined {
+    const shown = this.#shown.get(path) ?? this.#underOtherName(path)
+    return shown?.get(part) ?? shown?.get(WHOLE)
+  }
+
+  #underOtherName(path: string): Map<string, Part> | undefined {
+    const real = realOf(path)
+    return [...this.#shown].findLast(([other]) => realOf(other) === real)?.[1]
   }
 }
+
+/** A failed read, where the format has no field that says so. */
+const FAILED = /^error\b[^\n]*$/i

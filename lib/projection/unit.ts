@@ -2,7 +2,7 @@
 import { itemsOf, placeOf } from './edit.ts'
 import { fingerprint, isEqual, keep, likeness } from './identity.ts'
 import type { Likeness } from './identity.ts'
-import { isReference, pointerTo } from '../lines/index.ts'
+import { isPointed, isReference, pointedText, pointerTo } from '../lines/index.ts'
 import { oncePer, resultText, wellFormed } from '../core/index.ts'
 import { noteOrigin } from './origins.ts'
 import type { EngineMessage } from '../core/index.ts'
@@ -135,13 +135,17 @@ export function isEdited(unit: Unit): boolean {
 /** The edit of a part; undefined if it is sent as it is. A pointer to what has collapsed has its reference behind it. */
 function editIn({ edit, target, message }: Part): PartEdit | undefined {
   const reference = edit === undefined && target !== undefined ? referenceTo(target) : undefined
-  return reference === undefined ? edit : { kind: 'result', text: `${resultText(message)}\nIt has collapsed: ${reference}` }
+  if (reference === undefined) return edit
+  const words = resultText(message)
+  // A host that keeps what was sent has the reference already.
+  return isPointed(words) ? undefined : { kind: 'result', text: pointedText(words, reference) }
 }
 
 /** The reference to a result; undefined if that is sent as it is. */
-function referenceTo({ edit, message: { toolCallId = '' } }: Part): string | undefined {
-  if (edit?.kind === 'gone') return pointerTo(toolCallId, 'read')
-  return edit?.kind === 'result' && isReference(edit.text) ? edit.text.split('\n', 1)[0] : undefined
+function referenceTo({ edit, message }: Part): string | undefined {
+  if (edit?.kind === 'gone') return pointerTo(message.toolCallId ?? '', 'read')
+  const text = edit?.kind === 'result' ? edit.text : resultText(message)
+  return isReference(text) ? text.split('\n', 1)[0] : undefined
 }
 
 /** The likeness of the messages at an index to a unit in the host's wording. */

@@ -32,5 +32,5 @@ pub use hit::{HitLine, HitObject};
 pub use name::{name_in_path, names_in};
 pub use object::{PoolLine, active_block, active_heading, file_line, orphaned, toolcall_line};
 pub use prose::{call_line, is_begun, left_out, said_line};
-pub use reference::{CHANGED, Header, Reference, header};
+pub use reference::{CHANGED, Header, Pointed, Reference, header};
 pub use stale::{FileChange, StaleLine, StaleWords, filled};

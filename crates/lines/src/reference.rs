@@ -69,6 +69,34 @@ impl fmt::Display for Reference<'_> {
     }
 }
 
+/// A host's words that point to an earlier result, with the reference of that result on a line below them: it has collapsed, and the
+/// words alone would point to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pointed<'a> {
+    /// The words of the host.
+    pub words: &'a str,
+    /// The first line of what stands in the place of the earlier result.
+    pub reference: &'a str,
+}
+
+impl<'a> Pointed<'a> {
+    /// Reads a whole text; `None` if its last line names no reference in this way.
+    #[must_use]
+    pub fn of(text: &'a str) -> Option<Self> {
+        let (words, line) = text.rsplit_once('\n')?;
+        let reference = line.strip_prefix(HAS_COLLAPSED)?;
+        Reference::of(reference).map(|_| Self { words, reference })
+    }
+}
+
+impl fmt::Display for Pointed<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}\n{HAS_COLLAPSED}{}", self.words, self.reference)
+    }
+}
+
+const HAS_COLLAPSED: &str = "It has collapsed: ";
+
 /// The line before an output: the name that brings it back. The call above it says the rest.
 #[must_use]
 pub fn header(handle: &str) -> String {

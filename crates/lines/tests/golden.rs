@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use context_lines::{
-    CallInText, FileChange, GapLine, Header, HitLine, HitObject, PoolLine, Reference, StaleLine, StaleWords,
-    active_block, active_heading, call_line, cut_mark, ends_of_cut, file_line, header, is_begun, left_out,
-    marker, name_in_path, names_in, orphaned, rest_line, said_line, toolcall_line,
+    CallInText, FileChange, GapLine, Header, HitLine, HitObject, Pointed, PoolLine, Reference, StaleLine,
+    StaleWords, active_block, active_heading, call_line, cut_mark, ends_of_cut, file_line, header, is_begun,
+    left_out, marker, name_in_path, names_in, orphaned, rest_line, said_line, toolcall_line,
 };
 use context_model::id::ObjectId;
 use context_model::object::Status;
@@ -69,6 +69,15 @@ fn reference_is_read_from_a_first_line_and_written_again_in_the_same_bytes() {
         let status = reference.status.map(Status::as_str);
         json!({ "id": reference.id, "tool": reference.tool, "status": status, "outcome": reference.outcome,
             "hasChanged": reference.has_changed })
+    });
+}
+
+#[test]
+fn words_that_point_to_a_reference_are_read_and_written_again_in_the_same_bytes() {
+    check("pointed", |text| {
+        let Some(pointed) = Pointed::of(text) else { return Value::Null };
+        assert_eq!(pointed.to_string(), text);
+        json!({ "words": pointed.words, "reference": pointed.reference })
     });
 }
 

@@ -1,7 +1,9 @@
 //! Texts that hosts write in place of an output: that they have cleared it, or that an earlier one has the same. They are
 //! neither the output nor a version of a file. `fixtures/golden/placeholders.json` names the host of each.
 
+use context_lines::Pointed;
 use context_model::tokens::utf16_len;
+use serde_json::{Map, Value};
 
 use crate::numbered::before_reminder;
 
@@ -25,11 +27,13 @@ impl Placeholder {
             return None;
         }
         let text = output.trim();
+        // A host that keeps what was sent has our line below its own words.
+        let text = Pointed::of(text).map_or(text, |pointed| pointed.words.trim_end());
         let alone = before_reminder(text).map_or(text, str::trim_end);
         if is_cleared(text) || is_cleared(alone) {
             return Some(Self::Cleared);
         }
-        (is_unchanged(text) || is_unchanged(alone)).then_some(Self::Unchanged)
+        (is_unchanged(text) || is_unchanged(alone) || is_unchanged_in_json(text)).then_some(Self::Unchanged)
     }
 }
 
@@ -71,13 +75,29 @@ fn is_unchanged(text: &str) -> bool {
     let wasted = text.strip_prefix("Wasted call ").and_then(|rest| rest.split_once(' '));
     wasted.is_some_and(|(dash, rest)| {
         dash.chars().count() == 1 && rest.starts_with("file unchanged since your last Read.")
-    }) || text.starts_with("File unchanged since last read. The content from the earlier ")
-        || text.starts_with("<system-reminder>This file is already in your context")
+    }) || text.strip_prefix("File unchanged since last read").is_some_and(|rest| {
+        // Some agents say in brackets how long it is.
+        let rest =
+            rest.strip_prefix(" (").and_then(|rest| rest.split_once(')')).map_or(rest, |(_, rest)| rest);
+        rest.starts_with(". The content from the earlier ")
+    }) || text.starts_with("<system-reminder>This file is already in your context")
         || text.strip_prefix("[File ").is_some_and(|rest| {
             rest.ends_with(']')
                 && rest.find(" unchanged since last read in this session ").is_some_and(|at| at > 0)
         })
 }
+
+/// True if a tool that answers in JSON says so in one of its fields. Hermes Agent's has the path and some flags beside it.
+fn is_unchanged_in_json(text: &str) -> bool {
+    if !text.starts_with('{') || utf16_len(text) > LONGEST_JSON {
+        return false;
+    }
+    let fields: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
+    fields.values().any(|value| value.as_str().is_some_and(is_unchanged))
+}
+
+/// A longer object has an output in it, in UTF-16 units.
+const LONGEST_JSON: usize = 4_000;
 
 #[cfg(test)]
 mod tests {
