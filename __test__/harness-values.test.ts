@@ -36,6 +36,36 @@ const VALUES: [string, Record<string, unknown>, Record<string, unknown>][] = [
   ['a symbol and an undefined value', { kind: Symbol('x'), other: undefined, list: [undefined] }, { list: [null] }],
   ['a map and a set', { seen: new Map([['a', 1]]), names: new Set(['b']) }, { seen: {}, names: {} }],
   ['an object that JSON has another form of', { place: new URL('https://x.test/a') }, { place: 'https://x.test/a' }],
+  [
+    'an object of a class',
+    {
+      at: new (class {
+        limit = Number.POSITIVE_INFINITY
+        name = 'x'
+        done = () => 1
+        get size() {
+          return 3
+        }
+      })(),
+    },
+    { at: { limit: null, name: 'x' } },
+  ],
+  ['numbers in a typed array', { at: new Float64Array([Number.NaN, 1]) }, { at: { 0: null, 1: 1 } }],
+  [
+    'an object of a class that has another form in JSON',
+    {
+      at: new (class {
+        get year() {
+          return 1970
+        }
+        toJSON() {
+          return 'ISO'
+        }
+      })(),
+    },
+    { at: 'ISO' },
+  ],
+  ['an object that says its form', { at: { toJSON: () => ({ deep: ['x'] }) } }, { at: { deep: ['x'] } }],
   ['a date', { at: new Date(0) }, { at: '1970-01-01T00:00:00.000Z' }],
   ['a large integer', { count: 12345678901234567890n }, { count: '12345678901234567890' }],
 ]
@@ -60,6 +90,47 @@ test.each(some(rows, 4))('%s, %s among the arguments: sent as JSON has it, and t
   await manager.close()
   const anew = await opened({ cwd, store, shape, model: MODEL })
   expect(json(await anew.transformContext(odd))).toEqual(last)
+})
+
+test.each<['ai-sdk' | 'gemini', (data: object) => object[]]>([
+  [
+    'ai-sdk',
+    (value) => [
+      { role: 'assistant', content: [{ type: 'tool-call', toolCallId: 'c', toolName: 'query', input: {} }] },
+      { role: 'tool', content: [{ type: 'tool-result', toolCallId: 'c', toolName: 'query', output: { type: 'json', value } }] },
+    ],
+  ],
+  [
+    'gemini',
+    (response) => [
+      { role: 'model', parts: [{ functionCall: { id: 'c', name: 'query', args: {} } }] },
+      { role: 'user', parts: [{ functionResponse: { id: 'c', name: 'query', response } }] },
+    ],
+  ],
+])('%s: data of a result with a large integer are recorded', async (shape, messages) => {
+  const manager = await opened({ cwd: folder(), shape, model: MODEL })
+  const [prompt] = written[shape]({ user: 'go' }, 1)
+  await manager.transformContext([prompt as object, ...messages({ rows: lines('row'), id: 12345678901234567890n })])
+  expect(JSON.stringify((await manager.get('c'))?.content)).toContain('12345678901234567890')
+})
+
+test.each(['anthropic', 'pi'] as const)('%s: what an edited message has besides stays the host’s own', async (shape) => {
+  const manager = await opened({ cwd: folder(), shape, model: MODEL })
+  const extra = new (class {
+    get size() {
+      return 3
+    }
+    toJSON() {
+      return 'own'
+    }
+  })()
+  const all = talk(() => ({}))
+    .flatMap((step) => written[shape](step, 1))
+    .map((message) => ({ ...message, extra }))
+  let sent: { extra?: object }[] = []
+  for (let length = 1; length <= all.length; length += 1) sent = await manager.transformContext(all.slice(0, length))
+  expect(JSON.stringify(sent)).not.toContain('argument 0 line 40 ')
+  expect(sent.every((message) => message.extra === extra)).toBe(true)
 })
 
 /** An object of a class whose fields are getters, as those of generated clients are. */

@@ -31,7 +31,7 @@ export function crossing<T>(value: T, what: string): T {
         if (!Number.isFinite(one)) throw new TypeError(`${one} is not a JSON value`)
         return one
       case 'bigint':
-        return Number.isSafeInteger(Number(one)) ? Number(one) : String(one)
+        return integer(one)
       case 'object':
         if (one !== null && !Array.isArray(one) && isWide(one)) throw new RangeError(TOO_WIDE)
         return one
@@ -46,6 +46,16 @@ export function crossing<T>(value: T, what: string): T {
   } catch (error) {
     throw invalid(`${what} can't be written as JSON: ${(error as Error).message}`, error)
   }
+}
+
+/** The JSON text of data; undefined if it has none. Integers of any size are taken. Throws a TypeError for what contains itself. */
+export function jsonText(value: unknown): string | undefined {
+  return JSON.stringify(value, (_, one: unknown) => (typeof one === 'bigint' ? integer(one) : one)) as string | undefined
+}
+
+/** A large integer as it is recorded: as a number, if that is exact, or else as its digits. */
+export function integer(value: bigint): number | string {
+  return Number.isSafeInteger(Number(value)) ? Number(value) : String(value)
 }
 
 /** The value of a text that the native half gave where its signature has the value's type. */

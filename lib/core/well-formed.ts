@@ -1,9 +1,10 @@
 /**
  * Values as they can be stored. A host that cuts a text after a number of characters may cut a surrogate pair in two; UTF-8 has no
  * form of the halves, so the store has U+FFFD in their place, and so has the text that the model gets. JSON has no functions, no
- * symbols and no infinite numbers: a provider gets what `JSON.stringify` makes of them, and so does the store.
+ * symbols, no infinite numbers and no classes: a provider gets what `JSON.stringify` makes of them, and so does the store.
  */
 import { setField } from './fields.ts'
+import { integer, jsonText } from './json.ts'
 
 /** A half of a pair that stands alone. */
 const HALVES = /\p{Surrogate}/gu
@@ -23,10 +24,17 @@ export function wellFormed<T>(value: T): T {
 function replaced(value: unknown, done: Map<object, unknown>, depth: number): unknown {
   if (typeof value === 'string') return isWellFormed(value) ? value : value.replaceAll(HALVES, '\uFFFD')
   if (typeof value === 'number') return Number.isFinite(value) ? value : null
+  if (typeof value === 'bigint') return integer(value)
   if (typeof value === 'function' || typeof value === 'symbol') return undefined
-  if (typeof value !== 'object' || value === null || depth === 0 || !isPlain(value)) return value
+  if (typeof value !== 'object' || value === null || depth === 0 || value instanceof Uint8Array) return value
   if (done.has(value)) return done.get(value)
   done.set(value, value)
+  if (!isPlain(value)) {
+    const json = inJson(value)
+    const plain = json === value ? value : replaced(json, done, depth)
+    done.set(value, plain)
+    return plain
+  }
   const result = Array.isArray(value) ? list(value, done, depth - 1) : fields(value, done, depth - 1)
   done.set(value, result)
   return result
@@ -45,10 +53,21 @@ function fields(value: object, done: Map<object, unknown>, depth: number): objec
   return result
 }
 
-/** Bytes and objects of classes are passed on as they are. */
+/** False for an object of which JSON has another form: one of a class, or one that says so itself. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value)
-  return Array.isArray(value) || prototype === Object.prototype || prototype === null
+  const isOfClass = !Array.isArray(value) && prototype !== null && Object.getPrototypeOf(prototype) !== null
+  return !isOfClass && typeof (value as { toJSON?: unknown }).toJSON !== 'function'
+}
+
+/** An object as JSON has it; undefined if it has none, itself if it contains itself, which is refused later. */
+function inJson(value: object): unknown {
+  try {
+    const text = jsonText(value)
+    return text === undefined ? undefined : (JSON.parse(text) as unknown)
+  } catch {
+    return value
+  }
 }
 
 function isWellFormed(text: string): boolean {

@@ -1,6 +1,6 @@
 /** The AI SDK's `ModelMessage`. Results are parts of a message with the role `tool`, several for parallel calls. */
 import type { Block, EngineMessage, Fields } from '../../core/index.ts'
-import { isFields, textOf } from '../../core/index.ts'
+import { isFields, jsonText, textOf } from '../../core/index.ts'
 import { argumentsBy, shortened, shortenedText } from '../shape.ts'
 import { inOrderOf } from '../driver/edits.ts'
 import type { PartEdit } from '../driver/edits.ts'
@@ -139,7 +139,7 @@ function result(part: Fields): EngineMessage {
 
 function outputOf(type: string, { value, reason }: Fields): string | readonly Block[] {
   if (type === 'text' || type === 'error-text') return textOf(value)
-  if (type === 'json' || type === 'error-json') return JSON.stringify(value) ?? ''
+  if (type === 'json' || type === 'error-json') return jsonText(value) ?? ''
   if (type === 'execution-denied') return textOf(reason)
   if (type !== 'content' || !Array.isArray(value)) return [{ type: 'image' }]
   return (value as Fields[]).map((one): Block => (one['type'] === 'text' ? { type: 'text', text: textOf(one['text']) } : { type: 'image' }))

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Block, EngineMessage, Fields } from '../../core/index.ts'
-import { isFields, textOf } from '../../core/index.ts'
+import { isFields, jsonText, textOf } from '../../core/index.ts'
 import { argumentsBy, joinedTo, shortened } from '../shape.ts'
 import { inOrderOf } from '../driver/edits.ts'
 import type { PartEdit } from '../driver/edits.ts'
@@ -114,7 +114,7 @@ function callIds(parts: readonly Fields[], after: readonly Fields[]): string[] {
 
 /** An ID that is the same wherever a call and its result stand. */
 function derivedId({ name, args }: Fields, response: Fields | undefined): string {
-  const said = JSON.stringify([name, args, response?.['response']])
+  const said = jsonText([name, args, response?.['response']]) ?? ''
   return `gemini-${createHash('sha256').update(said).digest('hex').slice(0, 20)}`
 }
 
@@ -145,7 +145,7 @@ function answer(parts: readonly Fields[], after: readonly Fields[]): EngineMessa
 function result(response: Fields, id: string): EngineMessage {
   const { response: given, name } = response
   const { output, error } = isFields(given) ? given : {}
-  const text = typeof output === 'string' ? output : typeof error === 'string' ? error : JSON.stringify(given ?? {})
+  const text = typeof output === 'string' ? output : typeof error === 'string' ? error : (jsonText(given ?? {}) ?? '')
   const pictures = Array.isArray(response['parts']) ? response['parts'].filter(isFields).map(pictured) : []
   return {
     role: 'toolResult',
