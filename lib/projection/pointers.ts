@@ -14,6 +14,9 @@ interface Read {
   part: string
 }
 
+/** The number of files, the latest ones, that are looked up on the disk for another name of one. */
+const MOST_LOOKED_UP = 64
+
 /** A read of a whole file. */
 const WHOLE = '[null,null]'
 
@@ -60,7 +63,7 @@ export class Pointers {
 
   #underOtherName(path: string): Map<string, Part> | undefined {
     const real = realOf(path)
-    return [...this.#shown].findLast(([other]) => realOf(other) === real)?.[1]
+    return this.#shown.get(real) ?? [...this.#shown].slice(-MOST_LOOKED_UP).findLast(([other]) => realOf(other) === real)?.[1]
   }
 }
 
