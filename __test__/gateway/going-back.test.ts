@@ -78,6 +78,41 @@ test.each([
   },
 )
 
+/** The format of a host that declares one tool more from some call on, as that of an MCP server that has connected, or has another system prompt. */
+function changedFrom(format: Format, call: number, what: 'tools' | 'system'): Format {
+  const more = [...Array.from({ length: 12 }, (_, n) => `word${n}`)].join(' ')
+  return {
+    ...format,
+    body: (steps) => {
+      const body = format.body(steps) as Record<string, unknown>
+      if (steps.length <= call) return body
+      if (what === 'tools') return { ...body, tools: [...(body['tools'] as object[]), lateTool(format, more)] }
+      return JSON.parse(JSON.stringify(body).replace(SYSTEM, `${SYSTEM}${more}`)) as object
+    },
+  }
+}
+
+function lateTool({ kind }: Format, description: string): object {
+  if (kind === 'breakpoints') return { name: 'Late', description, input_schema: { type: 'object' } }
+  if (kind === 'prefix') return { type: 'function', function: { name: 'Late', description, parameters: { type: 'object' } } }
+  return { type: 'function', name: 'Late', description, parameters: { type: 'object' } }
+}
+
+test.each(
+  Object.entries({ "Anthropic's format": ANTHROPIC, 'Chat Completions': CHAT, Responses: RESPONSES }).flatMap(([name, format]) =>
+    (['tools', 'system'] as const).flatMap((what) =>
+      [6, 20, 45].map((call): [string, string, number, Format] => [name, what, call, changedFrom(format, call, what)]),
+    ),
+  ),
+)('%s, a host whose %s change behind call %i: its cost without the gateway is the true one within 2 %%', async (name, what, call, format) => {
+  const { claimed, without, rolls } = await claimAndTruth(format, () => {})
+  process.stderr.write(
+    `${name}, ${what} from ${call} on: said $${claimed.toFixed(4)} beside $${without.toFixed(4)} (${(100 * (claimed / without - 1)).toFixed(2)} %, ${rolls} rolls)\n`,
+  )
+  expect(rolls).toBeGreaterThan(0)
+  expect(Math.abs(claimed / without - 1)).toBeLessThan(0.02)
+})
+
 const prompting: Host = (steps, k) => void (k > 0 && k % 6 === 0 && steps.push({ said: `next ${k}` }))
 
 test.each([

@@ -41,7 +41,7 @@ function ledgerOf(plans: readonly boolean[]): BillLedger {
     const outcome = { status: 200, answered: { usage, transformations: [], recalls: [] }, refusal: undefined, isAborted: false, headMs: 1 }
     const sizes = { plainBytes: 2000, sentBytes: 1000, window: 0, reach: { kind: 'prefix' as const, lookback: 0 }, lifetimeMs: 300_000 }
     ledger.note({
-      request: { model: 'claude-opus-5-5', messages: [], body: {} } as unknown as ModelRequest,
+      request: { api: 'messages', model: 'claude-opus-5-5', messages: [], body: {} } as unknown as ModelRequest,
       sender: sender as Sender,
       conversation: undefined,
       isAside: true,

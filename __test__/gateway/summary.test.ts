@@ -23,7 +23,7 @@ function ledgerOf(calls: readonly Call[], rolls = 0): BillLedger {
     const usage: Usage | undefined = input === undefined ? undefined : { input, cacheRead: 0, cacheWrite: 0, output: 1 }
     const answered = usage === undefined ? undefined : { usage, transformations: [], recalls: [] }
     ledger.note({
-      request: { model, messages: [], body: {} } as unknown as ModelRequest,
+      request: { api: 'messages', model, messages: [], body: {} } as unknown as ModelRequest,
       sender: { host: 'claude-code', session: isHeldOut ? 'held' : 'own', agent: undefined } as unknown as LedgerEntry['sender'],
       conversation: undefined,
       isAside: false,

@@ -301,6 +301,7 @@ function plainBill(
     ...(lives !== undefined && { chosen: lives }),
     reach,
     isMarked: isFields(body['cache_control']),
+    head: request,
     ...(conversation?.earlier !== undefined && { earlier: conversation.earlier }),
   }
   const rule = compactionOf(host, sender.isLong === true ? Math.max(window, LONG_WINDOW) : window)

@@ -3,42 +3,15 @@
  * the token counts of shorter requests, so it compacts later than alone, or never.
  */
 import { firstKept, leftApart, tokensLeft } from '../models/index.ts'
-import type { ApartLives, CompactionRule } from '../models/index.ts'
+import type { CompactionRule } from '../models/index.ts'
 import type { Usage } from './answer.ts'
 import { isAnswer, marksIn, PlainCache, sizeOf } from './plain-cache.ts'
-import type { CacheReach } from './plain-cache.ts'
 import { billed, promptOf } from './plain-bill.ts'
+import { earlierOf, hasOtherHead } from './plain-request.ts'
+import type { Last, PlainRequest } from './plain-request.ts'
 import { isDue, newest, sum, WHOLE } from './plain-summary.ts'
 import { commonLength, hasMost } from './prefix.ts'
 import { isUsers } from './request.ts'
-
-/** A request that was answered. */
-export interface PlainRequest {
-  messages: readonly object[]
-  /** Tokens of the system prompt and the tools, four characters each. */
-  systemTokens: number
-  model: string
-  /** Bytes of the host's body, and of what went out instead. */
-  plainBytes: number
-  sentBytes: number
-  isEdited: boolean
-  /** We have rolled in this request. */
-  hasRolled: boolean
-  /** The share of what is newly written that the host asks to keep for an hour, 0 to 1. */
-  ofHour: number
-  /** When it was answered, in milliseconds since the epoch. */
-  at: number
-  /** The lifetime of the host's own prompt in the provider's cache, in milliseconds. */
-  lifetimeMs: number
-  /** The lifetimes that the host asks for and those that were asked for instead; absent where they are the same. */
-  chosen?: ApartLives
-  /** The way in which the provider finds earlier prompts in its cache. */
-  reach: CacheReach
-  /** The host asks to cache the whole request, without markers in the messages. */
-  isMarked: boolean
-  /** The last request of a process before this one: the number of its messages, which this one begins with, and when it went out. */
-  earlier?: { messages: number; at: number }
-}
 
 /** The bill of a call without us. */
 export interface PlainBill {
@@ -49,24 +22,6 @@ export interface PlainBill {
 
 /** The share of the last prompt from which on a call counts as having found it in the cache. */
 const FOUND = 0.9
-
-interface Last {
-  messages: readonly object[]
-  count: number
-  model: string
-  systemTokens: number
-  at: number
-  chosen: PlainRequest['chosen']
-  /** Tokens of the prompt as sent and without us, and of the answer. */
-  own: number
-  plain: number
-  /** Bytes of which the tokens of the prompt without us are estimated. */
-  off: number
-  output: number
-  /** Bytes of both. */
-  sentBytes: number
-  plainBytes: number
-}
 
 /** The last request of a conversation, and what the provider would have of it. */
 interface Branch {
@@ -108,7 +63,7 @@ export class PlainAccount {
 
   /** Lets go of the messages. The next call is compared with nothing. */
   rest(): void {
-    if (this.#branch !== undefined) this.#branch = { last: { ...this.#branch.last, messages: [] }, cache: new PlainCache() }
+    if (this.#branch !== undefined) this.#branch = { last: { ...this.#branch.last, messages: [], head: undefined }, cache: new PlainCache() }
     this.#beside = undefined
     this.#forget()
   }
@@ -132,10 +87,13 @@ export class PlainAccount {
     }
     const called = this.#called(model)
     const isSame = this.#branch?.last.model === model
-    const { last, cache = new PlainCache() } = (isSame ? this.#branch : called.branch) ?? {}
+    const { last, cache: kept = new PlainCache() } = (isSame ? this.#branch : called.branch) ?? {}
     const common = isSame || last === undefined ? most : commonLength(last.messages, messages)
     const request = { ...reaching, hasRolled: reaching.hasRolled || (!isSame && called.isBehindRoll) }
     const isFound = last !== undefined && usage.cacheRead >= FOUND * last.own
+    // The host itself has changed what stands before all messages: its own request would have found as much as ours.
+    const isLost = last !== undefined && !isFound && hasOtherHead(request, last)
+    const cache = isLost ? new PlainCache() : kept
     if (
       last !== undefined &&
       own > last.own &&
@@ -161,7 +119,9 @@ export class PlainAccount {
     const cached =
       last === undefined || earlier !== undefined
         ? this.#foundFirst({ ...request, ...(earlier !== undefined && { earlier }) }, usage, tokens, rate)
-        : this.#cached({ last, cache }, request, usage, { rate, isNew, isOnly, common })
+        : isLost
+          ? usage.cacheRead
+          : this.#cached({ last, cache }, request, usage, { rate, isNew, isOnly, common })
     this.#branch = this.#answered(isNew ? new PlainCache() : cache, last, request, usage, { rate, tokens, off, common: isNew ? 0 : common })
     if (isNew) this.#forget()
     if (reaching.hasRolled) for (const other of this.#models.values()) other.isBehindRoll = true
@@ -240,7 +200,7 @@ export class PlainAccount {
     usage: Usage,
     { rate, tokens, off, common }: { rate: number; tokens: number; off: number; common: number },
   ): Branch {
-    const { messages, model, at, chosen, sentBytes, systemTokens } = request
+    const { messages, model, at, chosen, sentBytes, systemTokens, head } = request
     const plain = Math.round(tokens)
     cache.sent({ ...request, rate }, before?.messages ?? [], common, plain)
     const plainBytes = request.plainBytes - this.#summary.less
@@ -251,6 +211,7 @@ export class PlainAccount {
         count: messages.length,
         model,
         systemTokens,
+        head,
         at,
         chosen,
         own: promptOf(usage),
@@ -371,12 +332,6 @@ export class PlainAccount {
     this.#summary = { from: first, less: before - users - rule.summary / Math.max(rate, LEAST_RATE) }
     return gone
   }
-}
-
-/** The last request of a conversation where this account does not have its messages: another gateway has sent it, or the account has rested. */
-function earlierOf({ earlier }: PlainRequest, last: Last | undefined): PlainRequest['earlier'] {
-  if (last === undefined || (earlier !== undefined && earlier.at > last.at)) return earlier
-  return last.messages.length === 0 && last.count > 0 ? { messages: last.count, at: last.at } : undefined
 }
 
 const STEP = 128
