@@ -71,6 +71,17 @@ export function checkUserMessages(request: ModelRequest, texts: readonly string[
   }
 }
 
+/**
+ * The requests that are not the previous one with an addition at its end, message by message. `told` gives what counts of a message;
+ * default: all of it.
+ */
+export function rewritten(requests: readonly ModelRequest[], told: (message: ModelRequest['messages'][number]) => string = ({ json }) => json): ModelRequest[] {
+  return requests.filter(({ messages }, n) => {
+    const before = requests[n - 1]?.messages ?? []
+    return before.some((message, at) => messages[at] === undefined || told(messages[at]) !== told(message))
+  })
+}
+
 /** Every place where a request does not extend the one before it, in order. Summary requests are left out. */
 export function breaks(requests: readonly ModelRequest[]): Break[] {
   const agent = requests.filter((request) => request.kind === 'agent')

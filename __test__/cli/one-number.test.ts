@@ -131,9 +131,7 @@ test.each(Object.entries(AGENTS))('%s, through the gateway', async (_name, agent
     const fresh = size - cached
     return { text: 'ok', usage: { input: agent.writes ? 0 : fresh, cacheRead: cached, cacheWrite: agent.writes ? fresh : 0, output: 40 } }
   })
-  const { home, store, gateway } = await billing(server.url, {
-    upstreams: { anthropic: server.url, openai: `${server.url}/v1`, gemini: server.url },
-  })
+  const { home, store, gateway } = await billing(server.url, {})
   const status = home.file('status.json')
   const end = keepStatus(gateway, status)
   await talk(gateway, agent)

@@ -25,7 +25,7 @@ test.each([
   [0.999, 1],
 ])('a holdout of %d and a conversation whose host names no session: %d rolls at least', async (holdout, least) => {
   const server = await startModelServer(() => 'ok')
-  const { gateway } = await gatewayTo(server.url, { holdout, upstreams: { gemini: server.url } })
+  const { gateway } = await gatewayTo(server.url, { holdout })
   const { path, body, called, returned, said } = WIRES.gemini
   const messages: object[] = []
   for (let n = 0; n < 24; n += 1) {

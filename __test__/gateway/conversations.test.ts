@@ -8,20 +8,13 @@ import { folder } from '../core/setup.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import { startModelServer } from '../../rig/model-server.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
-import { AnthropicLoop, ask, callTool, gatewayTo, JSON_TYPE, lasting, long, looping, upstream } from './support.ts'
+import { AnthropicLoop, ask, callTool, gatewayTo, JSON_TYPE, lasting, long, looping, numbered, upstream } from './support.ts'
+import { rewritten } from '../../rig/checks.ts'
 
 afterEach(cleanUp)
 
 /** Number of requests that are not the previous one with an addition at its end. */
-function breaks(server: ModelServer, from = 0): number {
-  let found = 0
-  const requests = server.requests.slice(from)
-  for (const [n, request] of requests.entries()) {
-    const before = requests[n - 1]?.messages.map(({ json }) => json) ?? []
-    if (before.some((json, index) => request.messages[index]?.json !== json)) found += 1
-  }
-  return found
-}
+const breaks = (server: ModelServer, from = 0): number => rewritten(server.requests.slice(from)).length
 
 const lastSent = (server: ModelServer): string[] => server.requests.at(-1)!.messages.map(({ json }) => json)
 const lastTexts = (server: ModelServer): string =>
@@ -176,12 +169,8 @@ describe('a conversation', () => {
     const { server, loop } = await looping({ cwd })
     const path = join(cwd, 'a.txt')
     writeFileSync(path, 'one\n'.repeat(20))
-    const numbered = `${'one\n'.repeat(20)}`
-      .split('\n')
-      .map((line, n) => `${n + 1}\t${line}`)
-      .join('\n')
     await loop.prompt('start')
-    await loop.call('Read', { file_path: path }, numbered)
+    await loop.call('Read', { file_path: path }, numbered('one\n'.repeat(20)))
     await loop.call('Bash', { command: 'true' }, 'done')
     expect(lastTexts(server)).not.toContain('stale id=')
     writeFileSync(path, `${'one\n'.repeat(19)}two\n`)
@@ -195,14 +184,7 @@ describe('a conversation', () => {
     const path = join(cwd, 'a.txt')
     writeFileSync(path, `${long('a')}\n`)
     await loop.prompt('start')
-    await loop.call(
-      'Read',
-      { file_path: path },
-      long('a')
-        .split('\n')
-        .map((line, n) => `${n + 1}\t${line}`)
-        .join('\n'),
-    )
+    await loop.call('Read', { file_path: path }, numbered(long('a')))
     for (let n = 0; n < 40; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
     const id = /toolcall_ref id=([0-9a-f]+) tool=read/.exec(lastTexts(server))?.[1]
     writeFileSync(path, `${long('a').replace('a line 5 ', 'changed ')}\n`)

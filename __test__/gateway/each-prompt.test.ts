@@ -35,7 +35,7 @@ async function requests(name: string, change: Change, isEach: boolean): Promise<
   const { url } = server
   // With the product's own weight: a test's is so eager that text leaves anyway.
   const options = { open: { store: { kind: 'sqlite' as const, path: join(home, 'context.db') } }, formsPath: join(home, 'forms'), cwd: home }
-  const start = async (): Promise<Gateway> => (await gatewayTo(url, { ...options, upstreams: { anthropic: url, openai: `${url}/v1`, gemini: url } })).gateway
+  const start = async (): Promise<Gateway> => (await gatewayTo(url, options)).gateway
   let gateway = await start()
   let messages: object[] = []
   let last = 0

@@ -15,6 +15,7 @@ import type { ScriptedCall } from '../../rig/exchange.ts'
 import { agentNamed } from './agents.ts'
 import { Workplace } from './workplace.ts'
 import { ask, broughtBack, gatewayTo, JSON_TYPE, lasting, long } from './support.ts'
+import { rewritten } from '../../rig/checks.ts'
 
 afterEach(cleanUp)
 
@@ -115,11 +116,7 @@ const output = (call: any): string => long(String(call.args.command ?? call.args
 
 /** Requests that do not continue the previous one; `isPrompt` says if each of them begins a turn. */
 function breaks(server: ModelServer): { n: number; isPrompt: boolean }[] {
-  const texts = server.requests.map(({ messages }) => messages.map(({ json }) => json))
-  return server.requests.flatMap(({ messages }, n) => {
-    const before = texts[n - 1] ?? []
-    return before.some((json, at) => texts[n]![at] !== json) ? [{ n, isPrompt: messages.findLast(({ role }) => role !== 'system')?.role === 'user' }] : []
-  })
+  return rewritten(server.requests).map(({ n, messages }) => ({ n, isPrompt: messages.findLast(({ role }) => role !== 'system')?.role === 'user' }))
 }
 
 const RESPONSE = { functionResponse: { name: 'run', response: { output: 'x' } } }
@@ -139,7 +136,7 @@ describe('Gemini', () => {
     ['with a login at Google', { path: WRAPPED }],
   ])('a long session costs 0.6 at most, changes only between turns, is never refused, and loses nothing; %s', async (_, kind) => {
     const server = await startModelServer(script(6))
-    const { gateway, warnings } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, gemini: server.url } })
+    const { gateway, warnings } = await gatewayTo(server.url)
     const loop = Object.assign(new GeminiLoop(gateway), kind)
     let plain = 0
     for (let turn = 0; turn < 10; turn += 1) {
@@ -191,7 +188,7 @@ describe('Gemini', () => {
 
   test("the bill is the answer's: what was cached is a part of the prompt, and thoughts are apart", async () => {
     const server = await startModelServer(() => ({ text: 'ok', usage: { input: 700, cacheRead: 300, cacheWrite: 0, output: 40 } }))
-    const { gateway } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, gemini: server.url } })
+    const { gateway } = await gatewayTo(server.url)
     for (const path of [
       '/v1beta/models/gemini-3.1-pro:streamGenerateContent?alt=sse',
       '/v1beta/models/gemini-3.1-pro:generateContent',
@@ -236,7 +233,7 @@ describe('Gemini', () => {
     const read = (n: number): ScriptedCall =>
       n === 1 ? { name: 'read_file', args: { file_path: file } } : { name: 'run_shell_command', args: { command: `echo ${n}` } }
     const server = await startModelServer(script(4, read))
-    const { gateway } = await gatewayTo(server.url, { upstreams: { anthropic: server.url, gemini: server.url } })
+    const { gateway } = await gatewayTo(server.url)
     const loop = Object.assign(new GeminiLoop(gateway), { folder: place })
     await loop.turn('read it', (call) => {
       if (call.name === 'read_file') return long('a', 30)
@@ -283,8 +280,7 @@ test.skipIf(cli === undefined).each([
       const own = server.requests.slice(from).filter(({ tools }) => tools.length > 4)
       expect(own.length).toBe(7)
       expect(own[0]!.tools).toContain('mcp_context_activate')
-      const texts = own.map(({ messages }) => messages.map(({ json }) => json))
-      expect(texts.every((now, n) => (texts[n - 1] ?? []).every((json, at) => now[at] === json))).toBe(true)
+      expect(rewritten(own)).toEqual([])
     }
     expect(server.problems.filter((problem) => !/unexpected (?:GET|POST)/.test(problem))).toEqual([])
     expect(server.requests.filter(({ status }) => status !== 200)).toEqual([])

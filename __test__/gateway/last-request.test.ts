@@ -32,7 +32,6 @@ describe.each(some(Object.entries(AGENTS), 1))('%s', (_name, agent) => {
     const { gateway } = await gatewayTo(server.url, {
       store: { kind: 'sqlite', path: store },
       formsPath: join(home, 'forms'),
-      upstreams: { anthropic: server.url, openai: `${server.url}/v1`, gemini: server.url },
     })
     await talk(gateway, agent, { prompts: 20, calls: 5 })
     const [conversation] = gateway.conversations.all
@@ -64,7 +63,6 @@ describe.each(some(Object.entries(AGENTS), 1))('%s', (_name, agent) => {
     const options = {
       store: { kind: 'sqlite', path: store } as const,
       formsPath: join(home, 'forms'),
-      upstreams: { anthropic: server.url, openai: `${server.url}/v1`, gemini: server.url },
     }
     const { gateway } = await gatewayTo(server.url, options)
     const messages = await talk(gateway, agent, { prompts: 7, calls: 5 })

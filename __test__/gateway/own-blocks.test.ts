@@ -14,7 +14,7 @@ import { call } from '../../rig/reply.ts'
 import type { Part, Reply } from '../../rig/reply.ts'
 import type { Gateway } from '../../lib/gateway/gateway.ts'
 import { folder } from '../core/setup.ts'
-import { gatewayTo, long } from './support.ts'
+import { gatewayTo, long, numbered } from './support.ts'
 import { checkSession, model, raw, words } from './turns.ts'
 import type { Step } from './turns.ts'
 
@@ -193,11 +193,7 @@ describe('in Anthropic’s format', () => {
     ]
     const { server, loop } = await started((request) => ({ parts: parts[request.n]! }))
     loop.options.run = (name) => {
-      if (name === 'Read')
-        return lines('old')
-          .split('\n')
-          .map((line, n) => `${n + 1}\t${line}`)
-          .join('\n')
+      if (name === 'Read') return numbered(lines('old'))
       writeFileSync(path, lines('new'))
       return 'changed'
     }
@@ -213,12 +209,7 @@ describe('in Anthropic’s format', () => {
     writeFileSync(path, 'const a = 1\n'.repeat(40))
     const parts: Part[][] = [[call('Read', { file_path: path })], [search(1)], [searched(1), cited(1, 2)]]
     const { server, loop } = await started((request) => ({ parts: parts[request.n]! }))
-    loop.options.run = () =>
-      'const a = 1\n'
-        .repeat(40)
-        .split('\n')
-        .map((line, n) => `${n + 1}\t${line}`)
-        .join('\n')
+    loop.options.run = () => numbered('const a = 1\n'.repeat(40))
     await loop.prompt('turn')
     writeFileSync(path, 'const b = 1\n'.repeat(40))
     await loop.resume()

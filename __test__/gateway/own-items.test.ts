@@ -162,7 +162,7 @@ const PARTS: Record<string, Step[]> = {
 
 test.each([...Object.keys(PARTS), 'all of them'])('in Gemini’s contents: %s', async (kind) => {
   const server = await startModelServer(model(PARTS, shell, ({ role }) => role === 'tool'))
-  const { gateway } = await gatewayTo(server.url, { upstreams: { gemini: server.url } })
+  const { gateway } = await gatewayTo(server.url)
   const url = `${gateway.url.replace(/\/anthropic$/, '/gemini')}/v1beta/models/gemini-3.1-pro:generateContent`
   const tools = [
     { codeExecution: {} },

@@ -7,7 +7,7 @@ import { placeholderOf } from '../../lib/tools/index.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp } from '../../rig/cleanup.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
-import { AnthropicLoop, callTool, long, looping } from './support.ts'
+import { AnthropicLoop, callTool, long, looping, numbered } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -33,12 +33,6 @@ describe('the words of each host', () => {
     expect(placeholderOf(`<tool_output_masked>\n${'x'.repeat(30_000)}\n</tool_output_masked>`)).toBeUndefined()
   })
 })
-
-const numbered = (text: string): string =>
-  text
-    .split('\n')
-    .map((line, n) => `${n + 1}\t${line}`)
-    .join('\n')
 
 interface Reading {
   server: ModelServer

@@ -37,8 +37,7 @@ class Host {
     // A later one rolls less by itself: what goes out collapsed is in the form that the first one sent.
     const open = this.#gateway === undefined ? {} : { open: { store: this.#place.store } }
     const { url } = await this.#upstream
-    const upstreams = { anthropic: url, openai: `${url}/v1`, gemini: url }
-    this.#gateway = (await gatewayTo(url, { ...this.#place, ...open, upstreams, now: () => this.#now, limitMs: LIMIT_MS })).gateway
+    this.#gateway = (await gatewayTo(url, { ...this.#place, ...open, now: () => this.#now, limitMs: LIMIT_MS })).gateway
   }
 
   /** Sends a conversation, and checks what each ID in the request brings back. */

@@ -36,8 +36,7 @@ class Chats {
   async start(): Promise<void> {
     await this.gateway?.close()
     const { url } = this.server
-    const upstreams = { anthropic: url, openai: `${url}/v1`, gemini: url }
-    ;({ gateway: this.gateway } = await gatewayTo(url, { store: this.#store, formsPath: join(this.#home, 'forms'), upstreams, cwd: this.#home }))
+    ;({ gateway: this.gateway } = await gatewayTo(url, { store: this.#store, formsPath: join(this.#home, 'forms'), cwd: this.#home }))
   }
 
   /** Sends a conversation, without the header that names a session. */

@@ -15,6 +15,7 @@ import { folder } from '../core/setup.ts'
 import { installedRouter } from './installed.ts'
 import type { RouterName } from './installed.ts'
 import { AnthropicLoop, callTool, gatewayTo, long } from './support.ts'
+import { rewritten } from '../../rig/checks.ts'
 
 afterEach(cleanUp)
 
@@ -120,8 +121,7 @@ for (const router of ROUTERS) {
       // The agent's key stays with the router.
       expect(JSON.stringify(headers)).not.toContain('sk-secret')
       // Each change of the past is a roll.
-      const texts = server.requests.map((one) => one.messages.map(({ text, calls }) => JSON.stringify([text, calls])))
-      const breaks = texts.filter((one, n) => n > 0 && texts[n - 1]!.some((text, at) => one[at] !== text)).length
+      const breaks = rewritten(server.requests, ({ text, calls }) => JSON.stringify([text, calls])).length
       const [session] = gateway.ledger.sessions
       expect(breaks).toBeLessThanOrEqual(session!.rolls.length)
       // Only before the router does the gateway know the agent and its session.

@@ -27,7 +27,7 @@ export async function gatewayTo(
   const { store = { kind: 'memory' }, ...rest } = options
   const gateway = await startGateway({
     open: { store, stay: { weight: 0.3 } },
-    upstreams: { anthropic: server, openai: `${server}/v1` },
+    upstreams: { anthropic: server, openai: `${server}/v1`, gemini: server },
     onWarning: (sentence) => warnings.push(sentence),
     env: {},
     // The form of a request must not depend on how busy this machine is. Tests of the limit set their own.
@@ -238,6 +238,14 @@ function marked(message: any): any {
 export function billedIn(path: string): BilledCall[] {
   const lines = readFileSync(path, 'utf8').trim().split('\n')
   return lines.map((line) => JSON.parse(line) as BilledCall)
+}
+
+/** A text as agents show the lines of a file: each behind its number. */
+export function numbered(text: string): string {
+  return text
+    .split('\n')
+    .map((line, n) => `${n + 1}\t${line}`)
+    .join('\n')
 }
 
 /** An output that is worth collapsing. Line n of it begins with its name. */

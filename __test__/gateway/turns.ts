@@ -4,6 +4,7 @@ import type { Gateway } from '../../lib/gateway/gateway.ts'
 import type { ModelRequest } from '../../rig/exchange.ts'
 import type { ModelServer } from '../../rig/model-server.ts'
 import type { Part, Reply } from '../../rig/reply.ts'
+import { rewritten } from '../../rig/checks.ts'
 
 /** A text of sentences that begins with a name. */
 export const words = (name: string, count: number): string => `${name} ${'says a sentence that is long enough to matter. '.repeat(count)}`
@@ -41,11 +42,5 @@ export function checkSession(server: ModelServer, gateway: Gateway, sent: object
   const last = server.requests.at(-1)!.raw.toString()
   expect(last).toContain('toolcall_ref')
   expect(last.length).toBeLessThan(share * JSON.stringify(sent).length)
-  expect(breaks(server)).toBeLessThanOrEqual(gateway.ledger.sessions.reduce((sum, { rolls }) => sum + rolls.length, 0))
-}
-
-/** The number of requests that do not continue the previous one. */
-export function breaks(server: ModelServer): number {
-  const texts = server.requests.map(({ messages }) => messages.map(({ json }) => json))
-  return texts.filter((one, n) => n > 0 && texts[n - 1]!.some((json, at) => one[at] !== json)).length
+  expect(rewritten(server.requests).length).toBeLessThanOrEqual(gateway.ledger.sessions.reduce((sum, { rolls }) => sum + rolls.length, 0))
 }

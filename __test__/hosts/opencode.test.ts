@@ -14,6 +14,7 @@ import type { Answer } from '../../rig/reply.ts'
 import type { ModelRequest } from '../../rig/exchange.ts'
 import { binary, OpenCode, PLUGIN } from './opencode.ts'
 import { output } from './script.ts'
+import { rewritten } from '../../rig/checks.ts'
 
 afterEach(cleanUp)
 
@@ -101,12 +102,8 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     const store = sqlite()
     const { server, host } = await started([[PLUGIN, { store, stay: { weight: 0.3 } }]])
     for (let n = 0; n < 10; n += 1) await host.prompt(`cat n${n}`)
-    let broken = 0
     const requests = agentRequests(server)
-    for (const [n, request] of requests.entries()) {
-      const before = requests[n - 1]?.messages.map(({ json }) => json) ?? []
-      if (request.messages.slice(0, before.length).some(({ json }, index) => json !== before[index])) broken += 1
-    }
+    const broken = rewritten(requests).length
     const handles = lastResults(server).map(({ text }) => /^toolcall_ref id=(\S+) /.exec(text)?.[1])
     const collapsed = handles.flatMap((handle, n) => (handle === undefined ? [] : [[n, handle] as const]))
     expect(collapsed.length).toBeGreaterThan(2)

@@ -16,6 +16,7 @@ import { stepsOf } from '../../rig/strict-prefix.ts'
 import type { StrictOptions } from '../../rig/strict.ts'
 import { lines, put, setUp } from './support.ts'
 import type { Setting } from './support.ts'
+import { rewritten } from '../../rig/checks.ts'
 
 afterEach(cleanUp)
 
@@ -79,10 +80,7 @@ async function session(
 
 /** Number of requests that are not the previous one with an addition at its end. */
 function rolls({ server }: Pick<Setting, 'server'>): number {
-  return server.agentRequests.filter((request, n) => {
-    const before = server.agentRequests[n - 1]?.messages.map(({ json }) => json) ?? []
-    return request.messages.slice(0, before.length).some(({ json }, at) => json !== before[at])
-  }).length
+  return rewritten(server.agentRequests).length
 }
 
 /** `inspect --call` shows the reasoning that was sent with a call, and counts what was lost. Refused calls don't count there. */
