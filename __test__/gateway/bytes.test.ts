@@ -11,7 +11,19 @@ import { mains, Talk } from './talk.ts'
 afterEach(cleanUp)
 
 /** The largest shares of the plain bytes. A model that binds its reasoning rolls late. */
-const MOST = { claude: 0.66, codex: 0.6, opencode: 0.6, qwen: 0.7, continue: 0.4, copilot: 0.4, kimi: 0.6, gemini: 0.6 } as const
+const MOST = {
+  claude: 0.66,
+  codex: 0.6,
+  opencode: 0.6,
+  // Single outputs of its shell are empty, by chance, and the price of a roll depends on them.
+  qwen: 0.7,
+  continue: 0.4,
+  kilo: 0.62,
+  copilot: 0.4,
+  cline: 0.9,
+  kimi: 0.6,
+  gemini: 0.6,
+} as const
 
 const TURNS = 10
 const CALLS = 8
@@ -31,7 +43,7 @@ async function sent(agent: Agent, options: readonly string[]): Promise<{ bytes: 
   return { bytes: requests.reduce((sum, { raw }) => sum + raw.length, 0), calls: requests.length, rolls: talk.rolls }
 }
 
-describe.each(Object.keys(MOST) as (keyof typeof MOST)[])('%s', { timeout: 900_000 }, (name) => {
+describe.each(Object.keys(MOST) as (keyof typeof MOST)[])('%s', { timeout: 1_800_000 }, (name) => {
   const agent = agentNamed(name)
 
   test.skipIf(agent === undefined)('gets no more of the plain bytes than docs/gateway.md says', async () => {
