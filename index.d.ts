@@ -231,7 +231,8 @@ export type Edit =
     calls: Array<CollapsedCall>; /** The blocks to shorten or leave out; none if the call did not set `shortens`. */
   texts: Array<TextEdit> }
   | { kind: 'gone'; /** The message. */
-  key: string }
+    key: string; /** For a tool result: the reference that stood, or would have stood, in its place. */
+  reference?: string }
 
 /** The instruction to an edit tool: at most one of the two is there, and with neither the tool makes the edit. */
 export interface EditGuard {

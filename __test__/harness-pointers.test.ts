@@ -3,6 +3,7 @@ import { symlinkSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, relative } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import { Projection } from '../lib/projection/harness.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { folder, opened, sqlite, write } from './core/setup.ts'
 import { shapes, written } from './hosts/conversation.ts'
@@ -139,4 +140,29 @@ test.each(shapes)('%s: a host that keeps what was sent gets the same bytes in a 
   expect(await manager.search('unchanged since last read')).toEqual([])
   const next = JSON.stringify(await manager.transformContext([...structuredClone(sent), ...written[shape](read('late', path, SENTENCE), 1)]))
   expect(next.split('It has collapsed: ')).toHaveLength(3)
+})
+
+test.each(
+  some(
+    shapes.filter((shape) => shape !== 'gemini'),
+    2,
+  ),
+)('%s: a target that has become a line is named by its object, whatever call has its ID, too', async (shape) => {
+  const cwd = folder()
+  const [a, b] = ['a', 'b'].map((name) => write(cwd, `${name}.txt`, lines(name))) as [string, string]
+  const manager = await opened({ cwd, model: MODEL })
+  let now = 0
+  const projection = new Projection(manager, { shape, model: MODEL, shortens: true, now: () => (now += 1_000) })
+  const steps: Step[] = [{ user: 'go' }]
+  let sent = ''
+  const add = async (step: Step): Promise<void> => {
+    steps.push(step)
+    sent = JSON.stringify(await projection.transform(steps.flatMap((one) => written[shape](one, 1))))
+  }
+  for (const step of [read('call_0', b, lines('b')), read('call_1', a, lines('other')), read('call_0', a, lines('a')), read('again', a, SENTENCE)])
+    await add(step)
+  for (let number = 1; number < 9; number += 1) for (const step of turn(cwd, number)) await add(step)
+  const [, id = ''] = /It has collapsed: toolcall_ref id=(\S+) tool=read/.exec(sent) ?? []
+  expect(sent).toMatch(/read a\.txt -> lines 1-60 id=/)
+  expect((await manager.get(id))?.content).toBe(lines('a'))
 })

@@ -297,7 +297,7 @@ fn edit(edit: Edit) -> Outcome<js::Edit> {
             calls: calls.into_iter().map(collapsed).collect::<Outcome<_>>()?,
             texts: texts.into_iter().map(text_edit).collect(),
         },
-        Edit::Gone { key } => js::Edit::Gone { key },
+        Edit::Gone { key, reference } => js::Edit::Gone { key, reference },
     })
 }
 

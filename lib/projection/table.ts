@@ -331,7 +331,7 @@ function partEdit(edit: Edit): PartEdit | undefined {
     case 'result':
       return edit.text === undefined ? undefined : { kind: 'result', text: edit.text }
     case 'gone':
-      return { kind: 'gone' }
+      return { kind: 'gone', ...(edit.reference === undefined ? {} : { reference: edit.reference }) }
     case 'message':
       return edit.calls.length === 0 && edit.texts.length === 0 ? undefined : { kind: 'message', calls: edit.calls, texts: edit.texts }
   }

@@ -2,7 +2,7 @@
 import { itemsOf, placeOf } from './edit.ts'
 import { fingerprint, isEqual, keep, likeness } from './identity.ts'
 import type { Likeness } from './identity.ts'
-import { isPointed, isReference, pointedText, pointerTo } from '../lines/index.ts'
+import { isPointed, isReference, pointedText } from '../lines/index.ts'
 import { oncePer, resultText, wellFormed } from '../core/index.ts'
 import { noteOrigin } from './origins.ts'
 import type { EngineMessage } from '../core/index.ts'
@@ -143,9 +143,8 @@ function editIn({ edit, target, message }: Part): PartEdit | undefined {
 
 /** The reference to a result; undefined if that is sent as it is. */
 function referenceTo({ edit, message }: Part): string | undefined {
-  if (edit?.kind === 'gone') return pointerTo(message.toolCallId ?? '', 'read')
-  const text = edit?.kind === 'result' ? edit.text : resultText(message)
-  return isReference(text) ? text.split('\n', 1)[0] : undefined
+  const text = edit?.kind === 'gone' ? edit.reference : edit?.kind === 'result' ? edit.text : resultText(message)
+  return text !== undefined && isReference(text) ? text.split('\n', 1)[0] : undefined
 }
 
 /** The likeness of the messages at an index to a unit in the host's wording. */

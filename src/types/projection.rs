@@ -215,6 +215,8 @@ pub enum Edit {
     Gone {
         /// The message.
         key: String,
+        /// For a tool result: the reference that stood, or would have stood, in its place.
+        reference: Option<String>,
     },
 }
 

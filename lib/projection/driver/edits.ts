@@ -10,8 +10,8 @@ export type PartEdit =
   | { kind: 'result'; text: string }
   /** Other arguments for an answer's calls; texts of an answer or a user's message, shortened or left out. */
   | { kind: 'message'; calls: readonly CollapsedCall[]; texts: readonly TextEdit[] }
-  /** The part is left out. */
-  | { kind: 'gone' }
+  /** The part is left out. A result has the reference that would have stood in its place. */
+  | { kind: 'gone'; reference?: string }
 
 /** A message, as far as edits concern it. */
 interface Editable {

@@ -100,7 +100,7 @@ pub fn lines_of(plan: &Plan) -> String {
 pub fn gone(plan: &Plan) -> Vec<&str> {
     plan.edits
         .iter()
-        .filter_map(|edit| if let Edit::Gone { key } = edit { Some(key.as_str()) } else { None })
+        .filter_map(|edit| if let Edit::Gone { key, .. } = edit { Some(key.as_str()) } else { None })
         .collect()
 }
 

@@ -122,6 +122,8 @@ pub enum Edit {
     Gone {
         /// The message.
         key: String,
+        /// For a tool result: the reference that stood, or would have stood, in its place.
+        reference: Option<String>,
     },
 }
 
@@ -129,7 +131,7 @@ impl Edit {
     /// The message.
     pub fn key(&self) -> &str {
         match self {
-            Self::Result { key, .. } | Self::Message { key, .. } | Self::Gone { key } => key,
+            Self::Result { key, .. } | Self::Message { key, .. } | Self::Gone { key, .. } => key,
         }
     }
 }
@@ -181,7 +183,7 @@ impl Segments {
                 until = place + 1;
                 let (key, object) = (segment.key.clone(), output.object.clone());
                 edits.push(match segment.form {
-                    Form::Removed => Edit::Gone { key },
+                    Form::Removed => Edit::Gone { key, reference: output.text_in(Form::Reference) },
                     form => Edit::Result { key, object, text: output.text_in(form) },
                 });
                 continue;
@@ -207,7 +209,7 @@ fn message_of(key: &str, segments: &[Segment]) -> Edit {
                 && !matches!(prose.short, Short::Text(_)))
     };
     if segments.iter().all(|segment| segment.form == Form::Removed || is_nothing(segment)) {
-        return Edit::Gone { key };
+        return Edit::Gone { key, reference: None };
     }
     let (mut calls, mut texts) = (Vec::new(), Vec::new());
     for segment in segments {

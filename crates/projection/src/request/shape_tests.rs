@@ -57,7 +57,7 @@ fn left(request: &mut Request) -> Vec<(String, Option<Vec<TextEdit>>)> {
     request.segments.apply(&shape, &objects);
     let edits = request.segments.edits_of(shape.places().collect::<Vec<_>>());
     let told = edits.into_iter().map(|edit| match edit {
-        Edit::Gone { key } => (key, None),
+        Edit::Gone { key, .. } => (key, None),
         Edit::Message { key, texts, .. } => (key, Some(texts)),
         Edit::Result { .. } => panic!("there are no results"),
     });
