@@ -42,6 +42,9 @@ const CHANGES: [string, (loop: AnthropicLoop) => void][] = [
   ['a reminder gone', (loop) => loop.messages[12].content.pop()],
   ['one result cleared', (loop) => (resultAt(loop, 1).content = '[Old tool result content cleared]')],
   ['another date, and a reminder gone', (loop) => (loop.messages[12].content.pop(), (loop.messages[0].content[0].text = 'Today is 2026-11-28.'))],
+  ['another date, while its user goes back', (loop) => (loop.messages.splice(-24), (loop.messages[0].content[0].text = 'Today is 2026-11-28.'))],
+  ['one result cleared, while its user goes back', (loop) => (loop.messages.splice(-24), (resultAt(loop, 1).content = '[Old tool result content cleared]'))],
+  ['one result changed, while its user goes back', (loop) => (loop.messages.splice(-24), (resultAt(loop, 3).content = 'redacted'))],
   [
     'all calls written anew, with a field more',
     (loop) => {

@@ -7,8 +7,8 @@ import type { Traces } from './traces.ts'
 
 /**
  * True if a request is a conversation with a change before its last answer. `common` messages are the same from
- * the start. Where most answers behind that are missing, or the last one is, the host has compacted the conversation, its user
- * has gone back, or it is another one.
+ * the start. Where most answers behind that are missing, the host has compacted the conversation, or it is another one. Where only the
+ * last ones are, its user has gone back.
  */
 export function isEditOf(before: Traces, now: Traces, common: number): boolean {
   if ((now.length - 1) * 2 < before.length - 1) return false
@@ -17,7 +17,6 @@ export function isEditOf(before: Traces, now: Traces, common: number): boolean {
   if (last === undefined) return isSamePrompt(before, now) && own.length > 0
   const left = new Map<string, number>()
   for (const answer of own) left.set(answer, (left.get(answer) ?? 0) + 1)
-  if (!left.has(last)) return false
   let found = 0
   for (const answer of known) {
     const count = left.get(answer) ?? 0
@@ -25,7 +24,7 @@ export function isEditOf(before: Traces, now: Traces, common: number): boolean {
     left.set(answer, count - 1)
     found += 1
   }
-  return found * 2 >= known.length
+  return found * 2 >= known.length && (own.includes(last) || known.findIndex((answer, at) => answer !== own[at]) * 2 >= known.length)
 }
 
 /**
