@@ -5,6 +5,7 @@
  */
 import { oncePer } from '../core/index.ts'
 import { guarded } from './identity.ts'
+import type { Shape } from './shape.ts'
 
 /** Messages with plain objects in place of those with getters, and the host's own for what is sent of them. */
 export interface PlainMessages {
@@ -28,9 +29,10 @@ const FIELDS: ReadonlySet<string> = new Set([
 ])
 const NESTED: ReadonlySet<string> = new Set(['content', 'parts', 'tool_calls', 'function', 'functionCall', 'functionResponse', 'output', 'summary'])
 
-/** The messages as they can be copied. */
-export function plainMessages(messages: readonly object[]): PlainMessages {
-  if (!messages.some((message) => typeof message === 'object' && message !== null && hasGetters(message))) return { messages, own: (sent) => sent }
+/** The messages as they can be copied. `shape`: the one that the host has set. A custom one knows the host's classes. */
+export function plainMessages(messages: readonly object[], shape?: Shape | string): PlainMessages {
+  const isInstance = (message: unknown): boolean => typeof message === 'object' && message !== null && hasGetters(message)
+  if (typeof shape === 'object' || !messages.some(isInstance)) return { messages, own: (sent) => sent }
   const owns = new Map<object, object>()
   const plain = messages.map((message) => {
     const one = guarded(() => plainOf(message)) as object

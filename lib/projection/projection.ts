@@ -13,7 +13,6 @@ import { callsOf, Results } from './results.ts'
 import { sizeIn, sizeInRecord } from './ends.ts'
 import type { SizeOf } from './ends.ts'
 import { plainMessages } from './instances.ts'
-import type { PlainMessages } from './instances.ts'
 import { isReplaced, standsFor, withdraw } from './objects.ts'
 import { checkedOptions, checkedSession, UNKNOWN_MODEL } from './options.ts'
 import type { ProjectedModel, ProjectionOptions } from './options.ts'
@@ -105,7 +104,7 @@ export class Projection {
   async transform<T>(messages: readonly T[]): Promise<T[]> {
     if (!Array.isArray(messages)) throw invalid('messages must be an array; nothing was recorded')
     if (this.#isLate) return this.#fallback(messages)
-    const plain = this.#plain(messages as readonly object[])
+    const plain = plainMessages(messages as readonly object[], this.#options.shape)
     const pass = this.#driver.exclusive(() => this.#transform(plain.messages))
     try {
       return this.#reasoning.sent(await within(this.#options.limitMs ?? LIMIT_MS, pass, () => this.#late(pass))).map(plain.own) as T[]
@@ -122,13 +121,8 @@ export class Projection {
    */
   lastForm<T>(messages: readonly T[]): T[] {
     if (this.#view !== undefined) return sections(messages as Parameters<typeof sections>[0], this.#view) as T[]
-    const plain = this.#plain(messages as readonly object[])
+    const plain = plainMessages(messages as readonly object[], this.#options.shape)
     return this.#reasoning.sent(this.#orderly(this.#table.lastForm(plain.messages))).map(plain.own) as T[]
-  }
-
-  /** The messages as they can be copied. A shape of the host's own reads its own classes. */
-  #plain(messages: readonly object[]): PlainMessages {
-    return typeof this.#options.shape === 'object' ? { messages, own: (sent) => sent } : plainMessages(messages)
   }
 
   /**

@@ -34,14 +34,13 @@ import {
   crossing,
   invalid,
   noteBirth,
-  noteFolder,
   permitted,
   refusal,
   shown,
 } from '../core/index.ts'
 import { DrivenSession, native, toolcall } from '../native/index.ts'
 import { Projection } from '../projection/index.ts'
-import { checkedOptions } from './opening.ts'
+import { checkedOptions, started } from './opening.ts'
 import type { OpenOptions } from './opening.ts'
 import { guarded } from './listener.ts'
 
@@ -390,8 +389,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
   static async #opened(options: OpenOptions, file?: string): Promise<ContextManager> {
     const { layout, model, shape, ...rest } = checkedOptions(options)
     const manager = new ContextManager()
-    await calling(() => manager.start(rest, file))
-    noteFolder(manager, rest.cwd)
+    await started(manager, rest, file)
     manager.#projection = new Projection(manager, {
       ...(layout === undefined ? {} : { layout }),
       ...(model === undefined ? {} : { model }),

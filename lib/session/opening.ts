@@ -1,7 +1,8 @@
 /** The options of a session that is opened. */
 import type { MountMapping, OpenOptions as NativeOptions, StayOptions, WindowOptions } from '../../index.js'
-import { checkStore, homeFolder, invalid, known, list, placed } from '../core/index.ts'
+import { calling, checkStore, homeFolder, invalid, known, list, noteFolder, placed } from '../core/index.ts'
 import type { Names } from '../core/index.ts'
+import type { DrivenSession } from '../native/index.ts'
 import { checkModel } from '../projection/index.ts'
 import type { ProjectedModel, ShapeName } from '../projection/index.ts'
 
@@ -19,6 +20,12 @@ export interface OpenOptions extends NativeOptions {
 export function checkedOptions(options: OpenOptions): OpenOptions & NativeOptions {
   checkOpen(options)
   return { ...options, store: placed(options.store), home: options.home ?? homeFolder() }
+}
+
+/** Starts a session, or the one in an exported file. */
+export async function started(session: DrivenSession, options: NativeOptions, file?: string): Promise<void> {
+  await calling(() => session.start(options, file))
+  noteFolder(session, options.cwd)
 }
 
 const OPEN: Names<OpenOptions> = {
