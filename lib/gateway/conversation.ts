@@ -18,7 +18,7 @@ import type { LastForm } from './forms.ts'
 import { meetFiles } from './files.ts'
 import { isSmallPart } from './cache-account.ts'
 import { recallIn, resultsIn } from './hidden.ts'
-import type { CallResult } from './hidden.ts'
+import type { Beside, CallResult } from './hidden.ts'
 import { PlacedNotices } from './notices.ts'
 import { chainOf, commonLength } from './prefix.ts'
 import { actualReceipt } from './receipt.ts'
@@ -34,7 +34,7 @@ export type { ConversationOptions } from './conversation-options.ts'
 /** The form in which a request goes out, in terms of the host's messages. */
 export type SentForm = readonly EditedItem[]
 
-const NONE_BESIDE = (): readonly CallResult[] => []
+const NONE_BESIDE: Beside = { results: () => [] }
 
 /** One conversation. Requests are taken one after the other. */
 export class Conversation {
@@ -49,7 +49,7 @@ export class Conversation {
   /** True if everything of `before` may be brought back, and not only what a prompt names. */
   readonly continues: boolean
   /** Reads the results behind the branch of the last request, if that was one on the side. Few questions are followed by a recall. */
-  beside: () => readonly CallResult[] = NONE_BESIDE
+  beside: Beside = NONE_BESIDE
   /** The last request of a process before this one: the number of its messages that are still there, and when it was sent. */
   earlier: { messages: number; at: number } | undefined
   /** The lifetimes of the cache that its last request asked for; undefined: the client's own. */
@@ -196,9 +196,9 @@ export class Conversation {
    */
   async recall(input: RecallInput, later?: Conversation): Promise<string[] | undefined> {
     const opened = await within(this.#limitMs, this.#open())
-    const [shape, isOnlyRecord] = [shapeOf(this.api), (): boolean => this.#met === 0]
-    const beside = (): CallResult[] => [...this.beside(), ...resultsIn(later?.raw ?? (isOnlyRecord() ? this.raw : []), shape)]
-    return recallIn(opened, input, { isOnlyRecord, sent: () => this.last.sent, beside, shape })
+    const [shape, asking, isOnlyRecord] = [shapeOf(this.api), later ?? this, (): boolean => this.#met === 0]
+    const beside = (): CallResult[] => [...this.beside.results(), ...resultsIn(later?.raw ?? (isOnlyRecord() ? this.raw : []), shape)]
+    return recallIn(opened, input, { isOnlyRecord, sent: () => asking.beside.sent?.() ?? asking.last.sent, beside, shape })
   }
 
   /**

@@ -14,7 +14,7 @@ import type { Forms } from './forms.ts'
 import { resultsBeside } from './hidden.ts'
 import type { Sender } from './identity.ts'
 import { commonLength, linkOf } from './prefix.ts'
-import { isWhole } from '../projection/index.ts'
+import { appliedItems, isWhole } from '../projection/index.ts'
 import { folderOf, share } from './request.ts'
 import type { ModelRequest } from './request.ts'
 import { marksOf } from './said.ts'
@@ -102,8 +102,9 @@ export class Conversations {
       this.#noteBranch(key, near, asked)
       const conversation = this.#of(near, asked)
       if (near.live === undefined) this.#beside.set(conversation, key)
-      conversation.beside = () => resultsBeside(messages, near.common, shapeOf(request.api))
-      return { form: asideOf(near, asked), conversation, isAside: true }
+      const form = asideOf(near, asked)
+      conversation.beside = { results: () => resultsBeside(messages, near.common, shapeOf(request.api)), sent: () => appliedItems(messages, form) }
+      return { form, conversation, isAside: true }
     }
     if (isBegun && !request.hasTools) return { form: undefined, conversation: undefined, isAside: true }
     const goesOn = !isBegun && left === undefined && (isContinued || (asked.isNamed && isMost(near)))

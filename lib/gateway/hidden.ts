@@ -38,6 +38,14 @@ export async function recallIn(
   return recallTexts(manager, call === document ? input : { ...input, id: call['xt/id'] }, hiddenArguments(call, sent(), shape))
 }
 
+/** A request on the side. */
+export interface Beside {
+  /** Its results behind the branch. */
+  results: () => readonly CallResult[]
+  /** Its messages as they went out; absent where there was none. */
+  sent?: () => readonly object[]
+}
+
 /** A result in a conversation, and the arguments of its call. */
 export interface CallResult {
   callId: string
