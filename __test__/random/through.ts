@@ -1,7 +1,7 @@
 /** A host behind the gateway: it sends its conversation over HTTP after each event, asks on the side, and the gateway starts anew. */
 import { cpSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { WIRES } from '../gateway/wires.ts'
+import { WIRES } from '../../rig/wires.ts'
 import { written } from '../hosts/conversation.ts'
 import type { Step } from '../hosts/conversation.ts'
 import { ask, gatewayTo, JSON_TYPE, upstream } from '../gateway/support.ts'

@@ -11,7 +11,7 @@ import type { ConversationOptions, SentForm } from './conversation.ts'
 import type { BranchMark, Remembered } from './form-files.ts'
 import { inMemory } from './forms.ts'
 import type { Forms } from './forms.ts'
-import { resultsBeside } from './hidden.ts'
+import { resultsIn } from './hidden.ts'
 import type { Sender } from './identity.ts'
 import { commonLength, linkOf } from './prefix.ts'
 import { appliedItems, isWhole } from '../projection/index.ts'
@@ -103,7 +103,7 @@ export class Conversations {
       const conversation = this.#of(near, asked)
       if (near.live === undefined) this.#beside.set(conversation, key)
       const form = asideOf(near, asked)
-      conversation.beside = { results: () => resultsBeside(messages, near.common, shapeOf(request.api)), sent: () => appliedItems(messages, form) }
+      conversation.beside = { results: () => resultsIn(messages, shapeOf(request.api), near.common), sent: () => appliedItems(messages, form) }
       return { form, conversation, isAside: true }
     }
     if (isBegun && !request.hasTools) return { form: undefined, conversation: undefined, isAside: true }

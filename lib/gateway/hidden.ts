@@ -54,14 +54,10 @@ export interface CallResult {
 }
 
 /**
- * The results that a request on the side has behind its branch, for calls in front of it: its first `common` messages are those of the
- * conversation. Nothing records them, and the answer with their calls goes out as it did there, with the marks of its arguments.
+ * The results of a conversation. `common`: those that a request on the side has behind its branch, for calls in front of it; its first
+ * `common` messages are those of the conversation. Nothing records them, and the answer with their calls goes out as it did there, with
+ * the marks of its arguments.
  */
-export function resultsBeside(messages: readonly object[], common: number, shape: Shape): CallResult[] {
-  return resultsIn(messages, shape, common)
-}
-
-/** The results of a conversation; `common`: those behind its first messages, for calls among these. */
 export function resultsIn(messages: readonly object[], shape: Shape, common?: number): CallResult[] {
   const open = new Map<string, object[]>()
   const found: CallResult[] = []

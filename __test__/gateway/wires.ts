@@ -1,1 +1,0 @@
-export { WIRES } from '../../rig/wires.ts'
